@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::UnixMillis;
+
 /// The maximum size of each text of a record in bytes.
 pub const AUDIT_TEXT_BYTES_MAX: usize = 256;
 

@@ -15,6 +15,7 @@ use crate::{
 
 /// The caller of a request.
 #[derive(Debug, Serialize)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts of an answer")]
 pub(super) struct MeAnswer {
     /// True when each request needs credentials.
     access: bool,

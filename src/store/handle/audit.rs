@@ -5,7 +5,10 @@
 use std::{ops::ControlFlow, sync::Arc};
 
 use super::Store;
-use crate::{audit::AuditLog, error::StoreError, file::medium::Medium, model::AuditRecord};
+use crate::{
+    model::AuditRecord,
+    store::{audit::AuditLog, error::StoreError, file::medium::Medium},
+};
 
 /// Appends records to the audit of a stopped data directory, durably, and numbers them.
 ///

@@ -6,7 +6,10 @@ use granary::access::{ROUTES, Right};
 use serde_json::{Value, json};
 
 use super::{Guarded, first_key, matrix::filled, secret};
-use crate::daemon::{Daemon, granary, request};
+use crate::{
+    daemon::{Daemon, granary, request},
+    peers::wait_until,
+};
 
 /// Returns the records of the audit, newest first.
 fn records(guarded: &Guarded, parameters: &str) -> Vec<Value> {
@@ -139,7 +142,7 @@ fn reloads_by_a_signal_and_commands_on_a_stopped_directory_are_recorded() {
         let before = guarded.daemon.log().matches(done).count();
         let pid = guarded.daemon.pid().to_string();
         assert!(Command::new("kill").args(["-HUP", &pid]).status().unwrap().success());
-        guarded.daemon.wait_for_log(done, before + 1);
+        wait_until(done, || guarded.daemon.log().matches(done).count() > before);
     };
     let access = "security.access = true\n";
     let changed = format!("{access}limits.series_max = 12345\nlimits.queries_max = 3\n");
