@@ -223,7 +223,7 @@ mod tests {
         }
     }
 
-    /// Numbers near each other, thousands apart, and far beyond any sender's.
+    /// Returns batch numbers that are adjacent, thousands apart, or larger than any sender's.
     fn number() -> impl Strategy<Value = u64> {
         prop_oneof![
             8 => 1..50_u64,

@@ -45,8 +45,8 @@ pub(crate) fn batch(seq: u64, at: i64) -> AcceptedBatch {
     }
 }
 
-/// A late batch without a number: each sample has its own time, and the series are in descending
-/// order.
+/// Returns a late batch without a number: each sample has its own time, and the series are in
+/// descending order.
 fn late_batch(hours: i64) -> AcceptedBatch {
     let at = NOW.0 - hours * HOUR;
     AcceptedBatch {

@@ -16,7 +16,7 @@ use crate::setup::{
 
 const LIMITS: QueryLimits = QueryLimits { lines_max: 100, series_max: 10, points_max: 1_000_000 };
 
-/// A rule for metrics with a prefix; `None` omits a level.
+/// Returns a rule for metrics with a prefix; `None` omits a level.
 fn rule(name: &str, levels: &[(&str, Option<&str>)]) -> RetentionRule {
     retention_rule((name, &format!("{name}_.*")), levels, &GranularitySet::default())
 }

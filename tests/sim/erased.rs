@@ -59,7 +59,7 @@ impl History {
     }
 }
 
-/// The golden directory, with some samples in memory.
+/// Returns the golden directory, with some samples in memory.
 fn filled(seed: u64) -> (FaultyMedium, Store, Appender) {
     let medium = golden_medium(seed);
     let (store, mut appender) = open(&medium).unwrap();

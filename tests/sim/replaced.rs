@@ -80,7 +80,7 @@ fn open(medium: &FaultyMedium) -> Result<(Store, Appender), StoreError> {
     opened.map(|(store, appender, _)| (store, appender))
 }
 
-/// A gauge, a delta and a counter with a reading a minute, of the last four hours.
+/// Returns a gauge, a delta and a counter with a reading a minute, of the last four hours.
 fn filled(seed: u64) -> (FaultyMedium, Store, Appender) {
     let medium = FaultyMedium::new(seed);
     let (store, mut appender) = open(&medium).unwrap();
@@ -102,7 +102,7 @@ const GAUGE: SeriesId = SeriesId(0);
 const DELTA: SeriesId = SeriesId(1);
 const COUNTER: SeriesId = SeriesId(2);
 
-/// The time of a reading, some seconds into its minute.
+/// Returns the time of a reading, some seconds into its minute.
 fn at(minute: i64) -> UnixMillis {
     UnixMillis(NOW.0 / HOUR * HOUR - 4 * HOUR + minute * MINUTE + 7000)
 }
@@ -118,7 +118,7 @@ fn readings() -> Vec<NewReading> {
     minutes.iter().map(of(GAUGE)).chain(minutes.iter().map(of(DELTA))).collect()
 }
 
-/// The cells of all levels that the readings of gauge and delta must have.
+/// Returns the cells of all levels that the readings of gauge and delta must have.
 fn expected(new: &[NewReading]) -> Vec<Vec<(SeriesId, i64, Cell)>> {
     let mut stored = std::collections::BTreeMap::new();
     for id in [GAUGE, DELTA] {

@@ -163,7 +163,7 @@ impl Plan {
         self.granularities.iter().map(|granularity| granularity.bytes).sum()
     }
 
-    /// The bytes of the store without documents and reserve.
+    /// Returns the bytes of the store without documents and reserve.
     fn rest(&self) -> u64 {
         self.head + self.journal + self.log
     }

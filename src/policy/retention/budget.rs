@@ -164,7 +164,7 @@ mod tests {
         GranularitySet::default()
     }
 
-    /// The last `counts` partitions of each granularity, and one that has not begun.
+    /// Returns the last `counts` partitions of each granularity, and one that has not begun.
     fn partitions(counts: &[usize], bytes: impl Fn(usize, usize) -> u64) -> Vec<SizedPartition> {
         let set = set();
         let mut out = Vec::new();

@@ -1,8 +1,8 @@
 //! The class of each series in each epoch of the rules.
 //!
-//! A series belongs to the classes that the rules select for the key with which it was defined: a
-//! later name changes no class, because records and files from before would then belong to another
-//! one. Series with the same classes share them. Must never know: cells.
+//! A series belongs to the classes that the rules select for its original key. Renaming a series
+//! changes no class; otherwise, earlier records and files would belong to another class. Series
+//! with the same classes share one list of classes. Must never know: cells.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -111,7 +111,7 @@ impl SeriesClasses {
         self.of_series.push(place);
     }
 
-    /// Returns the class of a series' samples of a time.
+    /// Returns the class of a series' samples at a time.
     #[inline]
     pub(crate) fn at(&self, series: SeriesId, at: UnixMillis) -> ClassIndex {
         match self.of_series.get(series.0 as usize) {
@@ -151,8 +151,8 @@ impl SeriesClasses {
         self.histories[history as usize][epochs].iter().copied()
     }
 
-    /// Returns the number of the history of a series, which is equal for series with equal classes;
-    /// `None` while all series are in the first class.
+    /// Returns the number of the history of a series. Series with equal classes have the same
+    /// number. `None` while all series are in the first class.
     pub(crate) fn history_of(&self, series: SeriesId) -> Option<u32> {
         self.of_series.get(series.0 as usize).copied()
     }
@@ -183,7 +183,7 @@ impl SeriesClasses {
         self.starts.iter().copied().zip(self.histories[history as usize].iter().copied())
     }
 
-    /// Approximate bytes in memory.
+    /// Returns the approximate bytes in memory.
     pub(crate) fn bytes(&self) -> usize {
         size_of_val(&self.of_series[..])
     }

@@ -18,7 +18,7 @@ const NAMED_MAX: usize = 100;
 
 /// A key of a table whose rows have checksums, which are seeded with it.
 pub(super) trait RowKey {
-    /// The seed.
+    /// Returns the seed.
     fn seed(&self) -> u64;
 }
 

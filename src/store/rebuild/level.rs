@@ -91,7 +91,7 @@ impl<'a> LevelStep<'a> {
         Ok(Self { store, index, finer, coarse, is_dry, gaps, asked, todo, missing, report })
     }
 
-    /// The times that are rebuilt.
+    /// Returns the times that are rebuilt.
     pub(super) fn todo(&self) -> &Times {
         &self.todo
     }
@@ -113,7 +113,7 @@ impl<'a> LevelStep<'a> {
         Ok(self.report)
     }
 
-    /// The ranges of lost partitions that may be changed.
+    /// Returns the ranges of lost partitions that may be changed.
     fn lost(&self) -> Vec<(String, Range<UnixMillis>)> {
         let folder = partition_folder(self.coarse);
         let lost = self.store.inner.register.lost(&folder).into_iter();
@@ -130,7 +130,7 @@ impl<'a> LevelStep<'a> {
         all
     }
 
-    /// The partitions with something to rebuild, and those that replace lost ones.
+    /// Returns the partitions with something to rebuild, and those that replace lost ones.
     fn places(&self) -> Vec<Place> {
         let lost = Times::of(self.lost().into_iter().map(|(_, range)| range));
         let stays = lost.and(&self.missing);
@@ -185,7 +185,7 @@ impl<'a> LevelStep<'a> {
         Ok(())
     }
 
-    /// The documents of a partition with something to rebuild.
+    /// Returns the documents of a partition with something to rebuild.
     fn periods(&self, place: &Place) -> Result<Vec<Period>, StoreError> {
         let documents = &self.store.inner.documents;
         let mut periods = Vec::new();

@@ -38,7 +38,7 @@ pub struct RebuildWork {
 }
 
 impl RebuildWork {
-    /// Everything that is missing.
+    /// Returns everything that is missing.
     pub fn all() -> Self {
         let range = UnixMillis::EARLIEST..UnixMillis::LATEST;
         Self { range, granularities: Vec::new() }

@@ -50,7 +50,8 @@ pub struct SnapshotReport {
 }
 
 impl Store {
-    /// Copies the store, as of one moment, into a folder that must be empty or not exist yet.
+    /// Copies the store, as of one moment, into a folder that must be empty or not exist
+    /// yet.
     ///
     /// # Errors
     /// When the folder is not empty or cannot be written; the copied files are then removed.
@@ -145,9 +146,9 @@ struct Copied {
 }
 
 impl Copies<'_> {
-    /// Copies the partitions that changed since they were copied. When the store is `held`, only
-    /// added shells could change a partition, and these wait for the copy; no partition is created
-    /// or removed.
+    /// Copies the partitions that changed since they were copied. When the store is `held`,
+    /// only added shells could change a partition, and these wait for the copy; no partition is
+    /// created or removed.
     fn copy_changed(
         &mut self,
         held: bool,

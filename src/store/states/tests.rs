@@ -91,7 +91,7 @@ fn rows(states: &SeriesStates) -> Vec<EncodedRow> {
     (0..3).map(|row| states.encode(row)).collect()
 }
 
-/// The states after they were stored and read again.
+/// Returns the states after they were stored and read again.
 fn restarted(states: &SeriesStates) -> SeriesStates {
     let mut read = all_fresh();
     for EncodedRow { row, states, seen } in rows(states) {

@@ -59,8 +59,8 @@ fn exchange(port: u16, bytes: &[u8], silence: Duration) -> String {
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-/// A request that shows settings when it is completed by another client's key, behind a request
-/// whose end two servers may see in different places.
+/// Returns a request that shows settings when it is completed by another client's key, behind a
+/// request whose end two servers may see in different places.
 fn attacks() -> Vec<Vec<u8>> {
     let hidden = "GET /api/v1/admin/settings HTTP/1.1\r\nHost: x\r\nX-Rest: ";
     let chunk = format!("{:x}\r\n{hidden}\r\n0\r\n\r\n", hidden.len());

@@ -115,7 +115,7 @@ enum NameChange {
 }
 
 impl NameChange {
-    /// The folders whose names change.
+    /// Returns the folders whose names change.
     fn folders(&self) -> Vec<String> {
         let paths = match self {
             Self::CreateFolder(path) | Self::Create(path, _) | Self::Remove(path) => vec![path],
@@ -125,12 +125,12 @@ impl NameChange {
     }
 }
 
-/// The folder of a path; the medium's root is "".
+/// Returns the folder of a path; the medium's root is "".
 pub(super) fn parent(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(folder, _)| folder)
 }
 
-/// The folders above a path, the nearest first.
+/// Returns the folders above a path, the nearest first.
 pub(super) fn folders_above(path: &str) -> Vec<String> {
     let mut folders = vec![parent(path).to_owned()];
     while !folders[folders.len() - 1].is_empty() {

@@ -1,5 +1,5 @@
-//! Mending of one partition: cells are replaced, and damaged data is removed, with its time stored
-//! as a hole.
+//! Repair of one partition: replaces cells, and removes damaged data, whose time is stored as a
+//! hole.
 //!
 //! Must never know: where the new cells come from.
 
@@ -62,7 +62,7 @@ impl Partition {
     }
 
     /// Reads everything, and removes damaged documents, segments and blocks of shells; the times of
-    /// lost documents become holes. Nobody may write the partition meanwhile.
+    /// lost documents become holes. The partition must not be written in the meantime.
     pub(crate) fn drop_damage(self: &Arc<Self>) -> Result<Dropped, StoreError> {
         let reader = self.read()?;
         let mut dropped = Dropped::default();
@@ -81,7 +81,7 @@ impl Partition {
             return Ok(dropped);
         }
         let intact = if is_whole { None } else { Some(self.intact(&reader)?) };
-        // Reading found every damaged document of a damaged tile.
+        // When a tile is damaged, reading has found all of its documents damaged.
         let mut lost = Holes::default();
         for key in self.damage.keys() {
             let (start, _) = self.place_of(key);
@@ -213,7 +213,8 @@ impl Partition {
     }
 }
 
-/// Reads the slots of a series without those of damaged documents, each of which is an error once.
+/// Reads the slots of a series, except the slots of damaged documents. The first read of each
+/// damaged document fails.
 fn intact_slots(
     reader: &PartitionReader,
     series: SeriesId,
