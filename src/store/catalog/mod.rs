@@ -51,8 +51,8 @@ pub(crate) struct Catalog {
     states: SeriesStates,
     senders: Senders,
     applied: u64,
-    /// For each level, the time before which its slots lack samples, because these slots were
-    /// beyond the retention when the samples arrived.
+    /// The time of each level before which slots lack samples, because these slots were beyond the
+    /// retention when the samples arrived.
     lacks_before: Vec<UnixMillis>,
     /// The number of samples since [`Self::take_not_kept`] that are beyond the retention of every
     /// level.
@@ -132,9 +132,9 @@ impl Catalog {
         self.states.latest()
     }
 
-    /// Returns, for each granularity, the time before which its slots lack samples, because these
-    /// slots were beyond the retention when the samples arrived. They may be within the retention
-    /// again after a clock that was ahead is corrected.
+    /// Returns the time of each granularity before which slots lack samples, because these slots
+    /// were beyond the retention when the samples arrived. They may be within the retention again
+    /// after a clock that was ahead is corrected.
     pub(crate) fn lacks_before(&self) -> &[UnixMillis] {
         &self.lacks_before
     }

@@ -1,8 +1,8 @@
 //! The checkpoint: moves frozen cells into documents and the head, exactly once.
 //!
-//! For each granularity, documents whose period is over are written first. One transaction per
-//! partition writes the documents and the mark of their extent. Then one transaction of the head
-//! adds the remaining cells, removes the cells that documents now contain, and stores the last
+//! Documents whose period is over are written first, granularity by granularity. One transaction
+//! per partition writes the documents and the mark of their extent. Then one transaction of the
+//! head adds the remaining cells, removes the cells that documents now contain, and stores the last
 //! record's number. A checkpoint that continues after an interruption skips what a mark or the head
 //! covers. The journal is truncated last.
 //!

@@ -2,8 +2,7 @@
 //!
 //! Properties that neighbours share are stored once: the times of their samples, the shapes of
 //! their values, and the milliseconds between readings. A cell is read without decoding the values
-//! of the cells before it. FORMAT.md describes the bytes. Must never know: the place where rows are
-//! stored.
+//! of the cells before it. FORMAT.md describes the bytes. Must never know: where rows are stored.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -56,8 +55,8 @@ fn take_u32(bytes: &mut &[u8]) -> Option<u32> {
 pub struct Row<'a> {
     /// The bit i is set when series i of the row has a cell.
     present: u64,
-    /// The bit i is set when the times of the cell of series i differ from those of the cell
-    /// before.
+    /// The bit i is set when the times of the cell of series i differ from those of the previous
+    /// cell.
     turns: u64,
     /// The times of the first cell, then of each cell with a bit in `turns`.
     times: &'a [u8],

@@ -1,6 +1,6 @@
 //! Epochs of the rules: each begins at a time that is later than every sample accepted before it
-//! began, and is valid for samples of its times. So the class of a sample follows from its series
-//! and its time alone, whenever the sample arrives and however often it is replayed.
+//! began, and is valid for samples of its times. Therefore the class of a sample depends only on
+//! its series and its time, whenever the sample arrives and however often it is replayed.
 //!
 //! The row of an epoch is a checked row; FORMAT.md describes the bytes. Must never know: the table
 //! of the rows.

@@ -42,15 +42,16 @@ pub(super) struct ReadRow {
 }
 
 impl ReadRow {
-    /// Parses a row; `None` when damage hides the number of its series, because their ids would be
-    /// assigned again. `next` is the key of the next row, if there is one: ids have no gaps.
+    /// Parses a row. Returns `None` when damage hides the number of its series, because their IDs
+    /// would otherwise be assigned again. `next` is the key of the next row, if there is one; IDs
+    /// have no gaps.
     pub(super) fn new(first: u32, mut row: &[u8], next: Option<u32>) -> Option<Self> {
         let mut read = Self { next: first, ..Self::default() };
         while !row.is_empty() {
             let id = read.next;
             let lengths = length(row).into_iter().flat_map(|length| {
-                // All lengths with one flipped bit are tried, because a wrong length would damage
-                // all series after it.
+                // All lengths with one flipped bit are tried, because a wrong length would make all
+                // later series unreadable.
                 let flipped = (0..u32::BITS).map(move |bit| length ^ 1 << bit);
                 std::iter::once(length).chain(flipped)
             });

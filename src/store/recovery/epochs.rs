@@ -22,7 +22,7 @@ use crate::{
 /// The time after the end of the last run from which a later start of new rules is reported.
 const LATE_MS: i64 = 3_600_000;
 
-/// The granularities and levels of the last run, and those of the settings.
+/// The granularities and levels of the last run, and the granularities and levels of the settings.
 pub(super) struct StoredLevels<'a> {
     pub(super) known: &'a [StoredGranularity],
     pub(super) settings: &'a GranularitySet,
@@ -96,7 +96,7 @@ impl Store {
         resolve(Known { settings, rules, epochs: &epochs, rows, with_files }, ran_until)
     }
 
-    /// Begins a new epoch after the latest sample, durably, and stores which epochs remain.
+    /// Begins a new epoch after the latest sample, durably, and stores the remaining epochs.
     pub(super) fn begin_epoch(
         &self,
         mut epochs: Vec<Epoch>,

@@ -1,4 +1,4 @@
-//! Cells of some series, gathered in the order of memory and the head, slot by slot, and sorted by
+//! Cells of some series, collected from memory and the head slot by slot, and then sorted by
 //! series.
 //!
 //! Must never know: where the cells were stored.
@@ -37,7 +37,7 @@ impl Gathered {
         self.0.iter().for_each(|(place, _)| ends[*place as usize] += 1);
         let mut end = 0;
         for count_or_start in &mut ends {
-            // Until the series is full, its entry is the place of its next cell.
+            // Until all cells of a series are placed, its entry is the index of its next cell.
             (*count_or_start, end) = (end, end + *count_or_start);
         }
         let mut slots = vec![Slot { start: UnixMillis(0), cell: Cell::EMPTY }; self.0.len()];

@@ -230,9 +230,9 @@ fn counted(cell: Cell, grown: f64) -> Cell {
     out
 }
 
-/// Returns the growth of a gauge's readings from the first to the last of a cell. If the first is
-/// the lowest and the last the highest, the growth is their difference. Otherwise, one reset after
-/// the highest reading is assumed.
+/// Returns the growth of a gauge from the first to the last reading of a cell. If the first reading
+/// is the lowest and the last the highest, the growth is their difference. Otherwise, one reset
+/// after the highest reading is assumed.
 fn growth_within(cell: &Cell) -> f64 {
     if cell.n < 3 || (cell.min >= cell.first && cell.max <= cell.last) {
         return if cell.n < 2 { 0.0 } else { growth(cell.first, cell.last) };

@@ -1,7 +1,7 @@
 //! The cache of decoded heads of tiles.
 //!
-//! Without the cache, a query of a few series in each of many tiles would spend a quarter of its
-//! time decoding the times of all series of these tiles. Segments never change, so entries are only
+//! A query of a few series in each of many tiles would otherwise spend a quarter of its time
+//! decoding the times of all series of these tiles. Segments never change, so entries are only
 //! evicted. Must never know: which segments count.
 
 use std::{
