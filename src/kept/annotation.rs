@@ -198,7 +198,7 @@ mod tests {
             (json!({ "text": "x".repeat(1025) }), "text: 1025 bytes are more than 1024"),
             (json!({ "text": "a\u{0}" }), "text: it has a control character"),
             (json!({ "text": "x", "id": "1" }), "unknown field `id`"),
-            (json!({ "text": "x", "time": "soon" }), "time: \"soon\" is no time"),
+            (json!({ "text": "x", "time": "soon" }), "time: \"soon\" is not a time"),
             (json!({ "text": "x", "time": [1] }), "time: "),
             (json!({ "text": "x", "time": -1 }), "time: "),
             (json!({ "text": "x", "end": NOW.0 - 1 }), "end: use a time from"),

@@ -1,5 +1,5 @@
 //! One-time codes: objects of the store, loaded once. A code is removed durably before its right is
-//! given, so no crash makes it valid twice.
+//! granted, so that no crash makes it valid twice.
 //!
 //! Must never know: HTTP, what a code is used for.
 

@@ -1,4 +1,4 @@
-//! The dashboards of a store, and the built-in ones.
+//! The dashboards of a store, and the built-in dashboards.
 //!
 //! Must never know: HTTP, the content of panels.
 
@@ -167,7 +167,7 @@ fn check_name(name: &str) -> Result<(), ObjectFault> {
     let is_plain = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'-';
     if !(1..=NAME_BYTES_MAX).contains(&name.len()) || !name.bytes().all(is_plain) {
         let message = format!(
-            "{name:?} is no name of a dashboard: use 1 to {NAME_BYTES_MAX} of a-z, 0-9 and -"
+            "{name:?} is not a dashboard name: use 1 to {NAME_BYTES_MAX} of a-z, 0-9 and -"
         );
         return Err(ObjectFault::Invalid(message));
     }

@@ -29,7 +29,7 @@ pub enum HostState {
     Up,
     /// A ping is overdue.
     Late,
-    /// No ping has arrived for long.
+    /// No ping has arrived for a long time.
     Down,
     /// The agents stopped in order.
     Stopped,
@@ -65,7 +65,7 @@ pub struct AgentRecord {
     pub sent: i64,
     /// The time at which its last ping arrived.
     pub pinged: i64,
-    /// The time from the last ping to the storing of the record, without the time in which the
+    /// The time from the last ping until the record was stored, without the time in which the
     /// daemon was down.
     pub silent_ms: i64,
     /// The tags of its host.

@@ -6,7 +6,7 @@
 
 use super::UnixMillis;
 
-/// The count of numbers below the highest that are remembered one by one.
+/// The count of remembered numbers below the highest.
 pub const WINDOW_BATCHES: u64 = 1024;
 
 /// The count of numbers that a sender may skip at once: 136 years of batches at one batch a second.

@@ -53,7 +53,7 @@ impl UnixMillis {
             .or_else(|| text.parse().ok().map(|at: Timestamp| at.as_millisecond()))
             .or_else(|| text.parse().ok().map(|date| Self::from_date(date).0));
         found.map(Self).filter(|at| (Self::MIN..=Self::MAX).contains(at)).ok_or_else(|| {
-            format!("{text:?} is no time; use 2026-11-21T08:00:00Z, 2026-11-21 or Unix seconds")
+            format!("{text:?} is not a time; use 2026-11-21T08:00:00Z, 2026-11-21 or Unix seconds")
         })
     }
 

@@ -118,7 +118,7 @@ impl RefusalReason {
             Self::OutOfOrder => {
                 "the sample is further behind its series' latest than ingest.out_of_order_window"
             }
-            Self::NativeHistogram => "the buckets of native histograms are not kept",
+            Self::NativeHistogram => "the buckets of native histograms are not stored",
             Self::BadSample => "the sample cannot be read as a number",
             Self::TextField => "the field is a text: only numbers are kept",
             Self::NotReplaceable => "the stored reading cannot be replaced alone",

@@ -1,11 +1,11 @@
-//! The quota of samples a second: a bucket that fills at the rate of the quota.
+//! The quota of samples per second: a token bucket that fills at the rate of the quota.
 //!
-//! Must never know: whose samples they are, the clock.
+//! Must never know: the sender of the samples, the clock.
 
-/// The seconds of samples that may arrive at once after a silence.
+/// The size of the bucket in seconds of samples, which may arrive at once after a silence.
 const BURST_SECONDS: u64 = 10;
 
-/// A quota of samples a second. Times are milliseconds of any clock that never goes back.
+/// A quota of samples per second. Times are milliseconds of any clock that never goes back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SampleQuota {
     per_second: u64,

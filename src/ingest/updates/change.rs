@@ -159,7 +159,7 @@ impl TargetDocument {
             match STARTS.iter().find(|(known, _)| *known == &**name) {
                 Some((_, unit)) => {
                     let start =
-                        time.ok_or_else(|| format!("{name} is no time; use ISODate(...)"))?;
+                        time.ok_or_else(|| format!("{name} is not a time; use ISODate(...)"))?;
                     if target.document.replace(Document::new(name, start, *unit)?).is_some() {
                         return Err(format!("{name} is a second start of the document"));
                     }

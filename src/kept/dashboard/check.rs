@@ -1,4 +1,4 @@
-//! Checks of a dashboard besides its form: counts, lengths, and fields that exclude each other.
+//! Checks of a dashboard beyond its JSON form: counts, lengths, and fields that exclude each other.
 //!
 //! Must never know: JSON.
 
@@ -253,7 +253,7 @@ mod tests {
             ("/schema", json!(2), "schema: 2 is unknown; this daemon reads 1"),
             ("/title", json!(" "), "title: it is empty"),
             ("/title", json!("a\u{1b}[31m"), "title: it has a control character"),
-            ("/range", json!("soon"), "range: \"soon\" is no length of time"),
+            ("/range", json!("soon"), "range: \"soon\" is not a duration"),
             ("/color", json!(1), "color: unknown field `color`"),
             ("/variables/0/name", json!("a b"), "variables[0].name: use letters, digits"),
             ("/variables", json!({}), "variables: invalid type: map"),

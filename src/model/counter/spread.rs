@@ -2,10 +2,10 @@
 //!
 //! A reading adds the growth since the previous reading to the slot of its own time, and nothing
 //! else is stored. After a gap, the first slot with a reading therefore contains the growth of
-//! several slots. Queries for rates distribute it: virtual readings at the counter's interval fill
-//! the gap, or one per slot if readings are no more frequent than slots. The growth of a slot is
-//! its sum plus [`Gap::carried`] at its end, less [`Gap::carried`] at its start; a slot that
-//! contains the whole gap keeps its sum, bit for bit.
+//! several slots. Queries for rates distribute this growth: virtual readings at the counter's
+//! interval fill the gap, or one per slot if readings are no more frequent than slots. The growth
+//! of a slot is its sum plus [`Gap::carried`] at its end, less [`Gap::carried`] at its start; a
+//! slot that contains the whole gap keeps its sum, bit for bit.
 //!
 //! Readings in the gap may have been deleted with their growth. The slot after the gap then
 //! contains less than the growth over the gap, and nothing is distributed.
@@ -14,8 +14,8 @@
 
 use super::Reading;
 
-/// The longest gap that is distributed; growth over a longer one stays in the slot of the reading
-/// that ends it. Queries search this far for the neighbours of a range.
+/// The longest gap whose growth is distributed; growth over a longer gap stays in the slot of the
+/// reading that ends the gap. Queries search this far for the neighbours of a range.
 pub const GAP_MAX_MS: i64 = 31 * 86_400_000;
 
 /// A gap between two neighbouring readings of one counter, without a reset.

@@ -44,7 +44,7 @@ impl FromStr for DiskMax {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let fault = || format!("{text:?} is no size; use bytes such as \"50GB\", or \"80%\"");
+        let fault = || format!("{text:?} is not a size; use bytes such as \"50GB\", or \"80%\"");
         if let Some(percent) = text.strip_suffix('%') {
             let percent = percent.trim().parse().ok().filter(|percent| (1..=100).contains(percent));
             return percent.map(Self::Percent).ok_or_else(fault);

@@ -304,7 +304,7 @@ fn errors_name_the_stage_and_the_known_operators() {
     check("[{$limit: 0}]", ["takes a number from 1 on", "$limit"]);
     check("[{$match: {}, $limit: 1}]", ["pipeline[0] is not a stage", "$skip"]);
     check("{stages: []}", ["stages is not known", "pipeline"]);
-    check("{pipeline: [], range: 'soon'}", ["range:", "no length of time"]);
+    check("{pipeline: [], range: 'soon'}", ["range:", "not a duration"]);
     check("[{$unwind: 'days'}]", ["takes a field path", "\"$days\""]);
     check("[{$project: {x: '$$NOW'}}]", ["$$NOW", "$$ROOT"]);
     let with_51_stages = format!("[{}]", "{$limit: 1},".repeat(51));

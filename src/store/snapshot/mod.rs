@@ -291,7 +291,7 @@ fn copy_folder(
         let kind = entry.file_type().map_err(fault("read the type of", &source))?;
         if !kind.is_dir() && !kind.is_file() {
             let problem =
-                "it is neither a file nor a folder: this is no snapshot of granary".to_owned();
+                "it is neither a file nor a folder: this is not a snapshot of granary".to_owned();
             return Err(StoreError::Mismatch { file: source.display().to_string(), problem });
         }
         if kind.is_dir() {
