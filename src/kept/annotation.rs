@@ -86,7 +86,7 @@ pub struct NewAnnotation {
 }
 
 impl NewAnnotation {
-    /// Checks the request; returns the annotation without its id.
+    /// Checks the request; returns the annotation without its ID.
     pub(super) fn check(self, now: UnixMillis) -> Result<Annotation, ObjectFault> {
         let Self { time, end, text, tags, author } = self;
         let start = read_time("time", time)?.unwrap_or(now);
@@ -147,18 +147,18 @@ impl Annotation {
     }
 }
 
-/// Returns an id, which is also the name in the store: the time, and the index among the
+/// Returns an ID, which is also the name in the store: the time, and the index among the
 /// annotations with this time.
 pub(super) fn id(time: UnixMillis, index: u32) -> String {
     format!("{:0TIME_DIGITS$}-{index:0INDEX_DIGITS$}", time.0)
 }
 
-/// Returns a text that precedes the ids of all annotations at a time or later.
+/// Returns a text that precedes the IDs of all annotations at a time or later.
 pub(super) fn first_id(time: UnixMillis) -> String {
     format!("{:0TIME_DIGITS$}", time.0)
 }
 
-/// Parses the time and the index of an id.
+/// Parses the time and the index of an ID.
 pub(super) fn parse_id(id: &str) -> Option<(UnixMillis, u32)> {
     let (time, index) = id.split_once('-')?;
     let is_digits =

@@ -101,8 +101,8 @@ impl NearNames {
     }
 }
 
-/// Returns metrics whose first series are in a range of ids, each with the sender of that series,
-/// and the id at which the search ended.
+/// Returns metrics whose first series are in a range of IDs, each with the sender of that series,
+/// and the ID at which the search ended.
 fn new_metrics(store: &Store, ids: Range<u32>) -> (Vec<(String, Arc<str>)>, u32) {
     let mut found = Vec::new();
     for first in ids.clone().step_by(CHUNK) {

@@ -229,7 +229,7 @@ receivers:
 ";
 
 /// Returns alerts without the fields that differ between two Alertmanagers: times of receipt and
-/// expiry, and ids.
+/// expiry, and IDs.
 fn comparable(mut value: Value) -> Value {
     match &mut value {
         Value::Array(all) => all.iter_mut().for_each(|value| *value = comparable(value.take())),

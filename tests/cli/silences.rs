@@ -216,7 +216,7 @@ fn the_real_amtool_lists_alerts_and_adds_changes_and_expires_silences() {
     assert_eq!(serde_json::from_str::<Value>(&amtool(&daemon, &list_alerts)).unwrap(), json!([]));
     let silenced = amtool(&daemon, &[&list_alerts[..], &["--silenced"]].concat());
     assert!(silenced.contains(id), "{silenced}");
-    // A silence with another comment and end keeps its id.
+    // A silence with another comment and end keeps its ID.
     let updated = amtool(&daemon, &["silence", "update", "-d", "3h", "-c", "two disks", id]);
     assert!(updated.contains("two disks"), "{updated}");
     assert_eq!(

@@ -126,7 +126,7 @@ fn changes_and_views_of_one_project_leave_the_others_alone() {
         |project: &ProjectName| sums(&store.for_project(project)).into_values().sum::<f64>();
     let ids: Vec<_> =
         projects().iter().map(|of| store.for_project(of).dictionary().select(&[])[0]).collect();
-    // The ids of others read as empty.
+    // The IDs of others read as empty.
     assert!(setup::slots(&store.for_project(&red), 0, NOW.minus(5 * HOUR)..NOW, ids[0]).is_empty());
     let erasure = ErasureRequest { matchers: matchers(), range: NOW.minus(5 * HOUR)..NOW };
     appender.erase_in(&red, &erasure, false, NOW).unwrap().unwrap();

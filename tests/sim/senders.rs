@@ -260,7 +260,7 @@ impl History {
         }
     }
 
-    /// Registers series and returns their ids, or `None` after a failure.
+    /// Registers series and returns their IDs, or `None` after a failure.
     fn define(&mut self, names: &BTreeSet<u32>) -> Option<Vec<SeriesId>> {
         let definitions: Vec<_> = names.iter().map(|name| definition(*name)).collect();
         let now = self.now().earliest();

@@ -50,7 +50,7 @@ pub(crate) fn parse(line: &str) -> Result<Line<'_>, &'static str> {
         match part.as_bytes().first() {
             Some(b'@') => line.rate = parse_rate(part)?,
             Some(b'#') => line.tags = parse_tags(part),
-            // Later versions of DogStatsD add times and container ids, which are ignored.
+            // Later versions of DogStatsD add times and container IDs, which are ignored.
             _ => {}
         }
     }

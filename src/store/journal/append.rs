@@ -62,7 +62,7 @@ impl Journal {
         let mut log = self.log.lock();
         let mut unsure = self.unsure.lock();
         if !new_series.is_empty() || !unsure.is_empty() {
-            // A failed record is removed first, because it may contain ids of failed series.
+            // A failed record is removed first, because it may contain IDs of failed series.
             log.settle()?;
             unsure.has_series |= !new_series.is_empty();
             self.file.transact("append", |txn| {
@@ -86,7 +86,7 @@ impl Journal {
     }
 
     /// Makes changes of known series durable in one transaction, with new series that replace some
-    /// of them. `series_count` is the id of the first new series.
+    /// of them. `series_count` is the ID of the first new series.
     pub(crate) fn change_series(
         &self,
         series_count: u32,

@@ -22,8 +22,8 @@ const BYTES_AT_ONCE: usize = 1 << 20;
 const SERIES_BYTES_MIN: u64 = 64;
 
 impl Journal {
-    /// Returns the approximate number of series, from the last id; the size of the file limits the
-    /// effect of a damaged id.
+    /// Returns the approximate number of series, from the last ID; the size of the file limits the
+    /// effect of a damaged ID.
     pub(crate) fn series_count(&self) -> Result<usize, StoreError> {
         let most = self.file.bytes()? / SERIES_BYTES_MIN;
         let txn = self.file.read()?;
@@ -34,7 +34,7 @@ impl Journal {
         })
     }
 
-    /// Reads all series in the order of their ids, passes their bytes, in whole series for
+    /// Reads all series in the order of their IDs, passes their bytes, in whole series for
     /// [`series_row::take`], to `out`, and restores their states. Both tables are read in turns, so
     /// that the receiver can work in parallel. Ends early when `out` breaks.
     pub(crate) fn load(

@@ -2,7 +2,7 @@
 //! series and the states as of the last checkpoint.
 //!
 //! One group commit is one append to the log. New series are stored before the record that contains
-//! their ids.
+//! their IDs.
 //!
 //! Must never know: the meaning of batches; the catalog applies them.
 
@@ -159,7 +159,7 @@ impl Journal {
         self.file.bytes().unwrap_or(0) + self.log_bytes.load(Ordering::Relaxed)
     }
 
-    /// Returns the changes of series since their definitions, by id.
+    /// Returns the changes of series since their definitions, by ID.
     pub(crate) fn changes(&self) -> Result<Vec<SeriesUpdate>, StoreError> {
         let unknown = "its name is unknown: its samples are hidden, and its sender's next samples \
                        begin a new series";

@@ -142,7 +142,7 @@ proptest! {
                     }
                     is_frozen = true;
                 }
-                // There is one checkpoint at a time, and ids are not reused.
+                // There is one checkpoint at a time, and IDs are not reused.
                 Event::Freeze | Event::Forget(_) => {}
                 Event::Thaw => {
                     is_frozen = false;

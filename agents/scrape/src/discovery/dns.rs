@@ -113,7 +113,7 @@ fn invalid_data(cause: impl Into<Box<dyn Error + Send + Sync>>) -> io::Error {
 }
 
 fn encode_query(name: &str, kind: RecordType) -> io::Result<Vec<u8>> {
-    // Any query id is safe, because the socket has its own port and only accepts responses of this
+    // Any query ID is safe, because the socket has its own port and only accepts responses of this
     // server.
     let mut packet = Packet::new_query(1);
     packet.set_flags(PacketFlag::RECURSION_DESIRED);

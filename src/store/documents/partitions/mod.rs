@@ -253,7 +253,7 @@ impl Partitions {
         &self.granularities[index.0]
     }
 
-    /// Returns the partition with an id.
+    /// Returns the partition with an ID.
     pub(super) fn get(&self, id: PartitionId) -> Option<Arc<Partition>> {
         self.open.read().get(&id).cloned()
     }

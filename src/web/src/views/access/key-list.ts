@@ -20,7 +20,7 @@ export function keyState({ expires, overlap_until }: KeyEntry, now: number): Key
   return { tone: "good", label: "Valid" };
 }
 
-/** The keys that contain each word in their name, id, scopes or senders. */
+/** The keys that contain each word in their name, ID, scopes or senders. */
 export function keysMatching(keys: readonly KeyEntry[], text: string): KeyEntry[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   return keys.filter(({ name, id, scopes, senders }) => {
