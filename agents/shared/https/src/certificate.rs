@@ -78,7 +78,7 @@ impl<'a> Der<'a> {
 }
 
 impl Certificate {
-    /// Reads a DER-encoded certificate, or returns `None` when it is not one.
+    /// Reads a DER-encoded certificate; `None` when the bytes are not a certificate.
     pub fn read(der: &[u8]) -> Option<Self> {
         let mut fields = Der(der).expect(SEQUENCE)?.expect(SEQUENCE)?;
         let with_version = fields;
