@@ -198,7 +198,7 @@ fn a_request_inserts_documents_once_and_is_refused_beyond_the_retention() {
         let resolutions = resolutions.iter().map(|name| (*name).to_owned()).collect();
         preallocate(&store, &PreallocateRequest { selector, range, resolutions }, NOW)
     };
-    // One document of the present hour has samples.
+    // One document of the current hour has samples.
     let range = NEXT_HOUR.minus(HOUR)..NEXT_HOUR_END;
     let answer = request("m", range.clone(), &["1m"]).unwrap();
     assert_eq!((answer.series, answer.inserted, answer.existed), (2, 3, 1));
