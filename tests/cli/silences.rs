@@ -163,7 +163,7 @@ fn an_alert_is_acknowledged_until_it_ends_also_after_kill_9() {
     });
     send_level(&daemon, 7.0);
     assert_eq!(acknowledged(&daemon), Value::Null);
-    // The history contains the ended alert with its acknowledgement, also after kill -9.
+    // The history contains the ended alert with its acknowledgement, even after kill -9.
     daemon.kill();
     daemon.restart();
     wait_for_alert(&daemon, "firing");

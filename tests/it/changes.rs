@@ -1,4 +1,5 @@
-//! Deleted and renamed series: the results of every kind of query afterwards, also after restarts.
+//! Deleted and renamed series: the results of every kind of query afterwards, before and after
+//! restarts.
 
 use std::path::Path;
 

@@ -145,7 +145,7 @@ fn shells_are_shown_on_request_before_and_after_their_period_and_change_no_other
     assert_eq!(before[0].as_array().unwrap().len(), 2);
     assert_eq!(store.preallocate(FINEST, NEXT_HOUR, &[SeriesId(0), SeriesId(1)]).unwrap(), 2);
     assert_eq!(answers(&store, NOW), before);
-    // The shells of the next hour exist also after a restart.
+    // The shells of the next hour still exist after a restart.
     drop((store, appender));
     let (store, mut appender) = open(dir.path(), NOW);
     assert_eq!(answers(&store, NOW), before);

@@ -1,4 +1,4 @@
-//! Several senders of the same samples: each sample counts once, also across failovers.
+//! Several senders of the same samples: each sample counts once, even across failovers.
 
 use granary::{
     model::{

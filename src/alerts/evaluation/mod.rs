@@ -138,7 +138,7 @@ fn series_of_alerts(alerts: &[Alert]) -> Vec<(Labels, f64)> {
     series
 }
 
-/// Evaluates a rule's expression at a time. Alerts beyond the limit are also an error.
+/// Evaluates a rule's expression at a time. More alerts than the limit are an error too.
 pub(super) fn find_series(
     group: &RuleGroup,
     (rule, policy): (&Rule, &AlertPolicy),

@@ -3,7 +3,7 @@
 //!
 //! A session is valid while its user has the generation of the login. A change of rights or of the
 //! password gives the user another generation in the same write, which ends all sessions at once,
-//! also after a crash; the next logins remove them. Must never know: HTTP, cookies.
+//! even after a crash; the next logins remove them. Must never know: HTTP, cookies.
 
 mod changes;
 mod logins;

@@ -104,8 +104,8 @@ fn fault_lines(faults: &[FileFault]) -> String {
 }
 
 impl RuleSources {
-    /// Loads all files. Named files and folders must exist, also the folders of patterns; a pattern
-    /// may match no file.
+    /// Loads all files. Named files and folders must exist, as must the folders of patterns; a
+    /// pattern may match no file.
     ///
     /// # Errors
     /// A file is unusable.

@@ -468,7 +468,7 @@ fn two_agents_of_the_same_name_are_reported() {
     hosts.ping(agent_ping(2_000, at(40)), at(40)).unwrap();
     let listed = hosts.list(Some("web"), at(40)).remove(0);
     assert_eq!((listed.state, listed.agents.len()), (HostState::Up, 1));
-    // An agent that restarts several times counts as one, also when its clock was set back.
+    // An agent that restarts several times counts as one, even when its clock was set back.
     for (number, started) in [3_000, 500, 4_000].into_iter().enumerate() {
         let now = at(50 + number as i64);
         hosts.ping(agent_ping(started, now), now).unwrap();

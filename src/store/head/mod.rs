@@ -155,8 +155,8 @@ impl Head {
         self.damage.iter().map(|damage| damage.holes_from_before()).sum::<u64>() + lost as u64
     }
 
-    /// Returns the slots of a granularity whose rows were damaged or lost with a head, also in
-    /// earlier runs.
+    /// Returns the slots of a granularity whose rows were damaged or lost with a head, in this run
+    /// or an earlier one.
     pub(crate) fn holes(&self, index: GranularityIndex) -> Vec<Range<UnixMillis>> {
         let (damage, width_ms) = (&self.damage[index.0], self.widths_ms[index.0]);
         let mut slots: Vec<_> = damage.keys().into_iter().map(slot_of_key).collect();

@@ -3,7 +3,7 @@
 //! A file is created, then registered, then filled; it is removed from the register before it is
 //! deleted. Therefore a registered file that is missing was lost, no matter when the process ended,
 //! and an unregistered file contains nothing that was acknowledged. The register stores the end of
-//! each partition, also of a lost one, because the settings may have changed by then. Must never
+//! each partition, even of a lost one, because the settings may have changed by then. Must never
 //! know: the content of the files.
 
 use std::{

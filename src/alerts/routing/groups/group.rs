@@ -308,7 +308,7 @@ impl Group {
     }
 
     /// Removes ended alerts whose end is not pending for any integration. When a removed alert
-    /// fires again, a notification is due, also for integrations that get no resolved messages.
+    /// fires again, a notification is due, even for integrations that get no resolved messages.
     fn prune(&mut self) {
         let (deliveries, is_changed) = (&mut self.deliveries, &mut self.is_changed);
         self.members.retain(|key, member| {

@@ -171,7 +171,7 @@ function toggleFullScreen(
   root?.requestFullscreen().catch(() => undefined);
 }
 
-/** Escape leaves full screen, also when the chart only fills the page. */
+/** Escape leaves full screen, even when the chart only fills the page. */
 function useLeaveFullScreen(isFull: boolean, leave: () => void): void {
   useEffect(() => {
     if (!isFull) return;

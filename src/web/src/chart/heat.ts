@@ -1,6 +1,6 @@
 /**
  * The heat map of many series: each cell shows how many series have a value in its range, at its
- * time. Lines of so many series would hide each other.
+ * time. Lines of that many series would hide each other.
  */
 import type uPlot from "uplot";
 import type { Values } from "../model/stack";

@@ -63,7 +63,7 @@ export class Axes {
     const least = Math.min(...numbers, 0);
     const axisTop = this.shown()?.axisTop;
     let max = greatest > 0 || least === 0 ? topOf(greatest, unit) : 0;
-    // Rounding errors make sums of shares miss the whole.
+    // Sums of shares miss the whole by rounding errors.
     if (axisTop !== undefined && greatest <= axisTop * 1.001) max = axisTop;
     let min = least < 0 ? least * 1.08 : 0;
     const { window, isReading: isRead } = this.shown() ?? {};

@@ -41,7 +41,7 @@ export function drawnRows(
   active: number,
 ): DrawnRow[] {
   const rows: DrawnRow[] = [];
-  // Keys belong to places of the window, not to rows: nodes are reused.
+  // Keys belong to positions in the window, not to rows: nodes are reused.
   for (let index = first; index < Math.min(end, count); index++) {
     if (index !== active) rows.push({ index, key: index % rowsMax });
   }

@@ -29,7 +29,7 @@ export function keysMatching(keys: readonly KeyEntry[], text: string): KeyEntry[
   });
 }
 
-/** By name, newest first, next to expire first, or unused for longest first. */
+/** The keys by name, newest first, next to expire first, or longest unused first. */
 export function keysBy(keys: readonly KeyEntry[], column: KeyColumn): KeyEntry[] {
   const rank = {
     name: () => 0,

@@ -148,7 +148,7 @@ export function namesakes(group: RuleGroup, name: string): Rule[] {
 
 /**
  * The rule's name in the address: `group/rule`, and the severity of rules of equal names, which
- * stays when rules are added; or their number when severities do not distinguish them.
+ * stays when rules are added; or their number if severities do not distinguish them.
  */
 export function nameOfRule(group: RuleGroup, rule: Rule): string {
   const same = namesakes(group, rule.name);
