@@ -88,7 +88,7 @@ fn preallocate(store: &Store, now: UnixMillis, next: UnixMillis) {
     }
 }
 
-/// Reads the current hour of some series, again and again; appends the seconds of each reading.
+/// Reads the current hour of some series repeatedly; appends the seconds of each reading.
 fn query_hour(store: &Store, hour: UnixMillis, seconds: &mut Vec<f64>) {
     let ids: Vec<_> = (0..QUERIED_SERIES).map(SeriesId).collect();
     let mut slots = Vec::new();

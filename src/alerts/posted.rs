@@ -107,7 +107,7 @@ impl PostedAlerts {
         outcome
     }
 
-    /// Returns whether an alert of this size, in bytes, has no room beside all others.
+    /// Returns whether there is no room for another alert of this size, in bytes.
     fn is_full(&self, size: usize) -> bool {
         self.all.len() >= ALERTS_MAX || self.bytes + size > BYTES_MAX
     }

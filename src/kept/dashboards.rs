@@ -116,8 +116,8 @@ pub fn get(store: &Store, name: &str) -> Result<DashboardAnswer, ObjectFault> {
 /// returns its new version, durably.
 ///
 /// # Errors
-/// The name or the dashboard is invalid, it was changed meanwhile, the store has no room for it, or
-/// the store cannot be written.
+/// The name or the dashboard is invalid, it has changed since that version, the store has no room
+/// for it, or the store cannot be written.
 pub fn put(
     store: &Store,
     name: &str,
@@ -142,7 +142,7 @@ pub fn put(
 /// Deletes the dashboard with the version `expected`, durably; a damaged one has no version.
 ///
 /// # Errors
-/// There is no such dashboard, it was changed meanwhile, or the store cannot be written.
+/// There is no such dashboard, it has changed since that version, or the store cannot be written.
 pub fn delete(store: &Store, name: &str, expected: Option<u64>) -> Result<(), ObjectFault> {
     check_changeable(name)?;
     let found = store.objects(ObjectKind::Dashboard)?.iter().any(|known| known.name == name);

@@ -143,7 +143,7 @@ impl KnownKeys {
         Ok(Self(Arc::new(SharedKeys { records, keys, unread, change_lock })))
     }
 
-    /// Returns the present keys.
+    /// Returns the current keys.
     pub fn current(&self) -> Arc<KeySet> {
         self.0.keys.get()
     }

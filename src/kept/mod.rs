@@ -72,7 +72,8 @@ pub enum ObjectFault {
     /// The object does not exist.
     #[error("{0}")]
     NotFound(String),
-    /// The store refuses the object: it was changed meanwhile, is too large, or exceeds the quota.
+    /// The store refuses the object: it has changed since it was read, is too large, or exceeds the
+    /// quota.
     #[error(transparent)]
     Refused(#[from] ObjectRefusal),
     /// The store cannot be read or written.

@@ -1,6 +1,6 @@
 //! Points in time, always UTC.
 //!
-//! Must never know: the present time. Only `src/clock` reads the clock.
+//! Must never know: the current time. Only `src/clock` reads the clock.
 
 use std::fmt;
 

@@ -90,7 +90,7 @@ pub enum TlsFault {
 }
 
 impl TlsFiles {
-    /// Returns the present state of the files.
+    /// Returns the current state of the files.
     pub fn versions(&self) -> Versions {
         let paths = [&self.certificate, &self.key].into_iter().chain(&self.client_ca);
         let version = |path: &PathBuf| {

@@ -55,8 +55,9 @@ fn fill(dir: &Path) -> (Store, Appender) {
     (store, appender)
 }
 
-/// Regression: a snapshot contained empty files in place of files that retention removed meanwhile,
-/// and could not be restored. When such a partition was created again, the snapshot failed.
+/// Regression: a snapshot contained empty files in place of files that retention had removed in
+/// between, and could not be restored. When such a partition was created again, the snapshot
+/// failed.
 #[test]
 fn a_snapshot_is_complete_when_partitions_are_dropped_and_recreated_meanwhile() {
     let segment = format!("{MORNING_FILE}.1.sealed");

@@ -105,8 +105,7 @@ pub struct UserAnswer {
 }
 
 impl KnownPeople {
-    /// Loads the users and sessions of a store. The time without a request begins anew for each
-    /// session.
+    /// Loads the users and sessions of a store. The idle time of each session starts over.
     ///
     /// # Errors
     /// The store cannot be read, or the system has no random numbers.

@@ -57,8 +57,8 @@ impl Reading {
 
     /// Returns the growth since a previous reading. A counter that began after or at the previous
     /// reading was reset: some senders begin at the end of the previous period. A start at a
-    /// previous reading without a start is no reset, because senders that do not know the start use
-    /// the time of their first reading. Without starts, a decrease is a reset; a wrap is never
+    /// previous reading without a start is not a reset, because senders that do not know the start
+    /// use the time of their first reading. Without starts, a decrease is a reset; a wrap is never
     /// assumed.
     #[inline]
     pub(super) fn increase_from(&self, before: &Self) -> f64 {

@@ -32,7 +32,7 @@ struct PlannedClass {
     series: f64,
 }
 
-/// The settings that a plan depends on, besides the granularities.
+/// The settings that a plan depends on, apart from the granularities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlanBounds {
     /// The value of `storage.checkpoint_interval`.

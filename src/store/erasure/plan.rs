@@ -112,7 +112,7 @@ pub(crate) struct ErasurePlan {
 }
 
 impl Store {
-    /// Plans an erasure. Nothing may be accepted, and no checkpoint may run meanwhile.
+    /// Plans an erasure. While it plans, nothing may be accepted and no checkpoint may run.
     pub(crate) fn plan_erasure(
         &self,
         request: &ErasureRequest,

@@ -134,8 +134,8 @@ impl ReplacePlan {
 }
 
 impl Store {
-    /// Plans the replacement of readings, in their order. Nothing may be accepted, and no
-    /// checkpoint may run meanwhile.
+    /// Plans the replacement of readings, in their order. While it plans, nothing may be accepted
+    /// and no checkpoint may run.
     pub(crate) fn plan_replacement(
         &self,
         readings: &[NewReading],

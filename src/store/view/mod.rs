@@ -147,7 +147,7 @@ impl View {
         Ok(slots)
     }
 
-    /// Replaces `slots` with the slots of a series, as cells of its present kind. In cells of one
+    /// Replaces `slots` with the slots of a series, as cells of its current kind. In cells of one
     /// sample or more than two, columns that are not wanted may have any value.
     ///
     /// # Errors

@@ -46,8 +46,8 @@ pub(super) struct Partitions {
     pub(super) register: Arc<Register>,
     /// Partitions by granularity and start; none overlap.
     pub(super) open: RwLock<BTreeMap<PartitionId, Arc<Partition>>>,
-    /// Held while files are created, set aside or removed. `open` is not held meanwhile, so that a
-    /// look-up never waits for the disk.
+    /// Held while files are created, set aside or removed. `open` is not held at the same time, so
+    /// that a look-up never waits for the disk.
     changing: Mutex<()>,
     /// Removed partitions to which a thread may still write segments.
     gone: Mutex<Vec<Weak<Partition>>>,

@@ -57,7 +57,7 @@ export class LiveChart implements Follower {
   readonly isLog: ReadonlySignal<boolean>;
   /** The earlier time whose values are drawn as ghost lines. */
   readonly comparison: ReadonlySignal<Comparison | undefined>;
-  /** Whether there are so many lines that the chart is a heat map, unless the reader chose. */
+  /** Whether the chart has enough lines to be a heat map, unless the reader chose otherwise. */
   readonly isHeatByDefault: ReadonlySignal<boolean>;
   readonly isHeat: ReadonlySignal<boolean>;
   /** The legend; the same object while all rows are equal. */

@@ -1,4 +1,4 @@
-/** Drawings besides series: the current slot, annotations, thresholds. */
+/** Drawings other than series: the current slot, annotations, thresholds. */
 import type uPlot from "uplot";
 import type { Annotation } from "../api/types";
 import { escapeReordering } from "../model/harmless";

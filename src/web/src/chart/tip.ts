@@ -1,5 +1,5 @@
 /**
- * The box beside the pointer: the values of the series nearest to it, the largest first, and the
+ * The box next to the pointer: the values of the series nearest to it, the largest first, and the
  * annotations at its time. Written outside of components, at most once a frame.
  */
 import { escapeReordering } from "../model/harmless";
@@ -87,7 +87,7 @@ export class Tip {
     setHidden(this.root, true);
   }
 
-  /** Moves beside a point of the plot, to the side with more space. */
+  /** Moves next to a point of the plot, to the side with more space. */
   moveTo(x: number, y: number, width: number, height: number): void {
     const isLeft = x + AWAY_PX + WIDTH_PX > width && x > width / 2;
     const left = isLeft ? x - AWAY_PX - WIDTH_PX : x + AWAY_PX;

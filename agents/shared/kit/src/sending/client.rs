@@ -238,7 +238,7 @@ impl Client {
         let Some(file) = token.file_to_renew() else { return };
         // The new file is created first, so that the daemon replaces no key that cannot be written.
         let renewed = match NewKeyFile::create(file) {
-            Err(cause) => Err(format!("cannot write a file beside it: {cause}")),
+            Err(cause) => Err(format!("cannot write a file next to it: {cause}")),
             Ok(new) => match self.request_next_key(token) {
                 Ok(answer) => new.replace(&answer.token).map_err(|cause| cause.to_string()),
                 Err(cause) => {
