@@ -92,7 +92,7 @@ impl LabelMatcher {
             return Err(format!("invalid label name {name:?}"));
         }
         if value.len() > VALUE_BYTES_MAX {
-            let message = format!("{} bytes are more than {VALUE_BYTES_MAX}", value.len());
+            let message = format!("{} bytes exceed the limit of {VALUE_BYTES_MAX}", value.len());
             return Err(format!("the matcher of {name}: {message}"));
         }
         let pattern = is_regex.then(|| whole_pattern(value, &LIMITS)).transpose();

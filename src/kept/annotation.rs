@@ -101,7 +101,7 @@ impl NewAnnotation {
         }
         check_text("text", &text, TEXT_BYTES_MAX)?;
         if tags.len() > TAGS_MAX {
-            let message = format!("tags: {} are more than {TAGS_MAX}", tags.len());
+            let message = format!("tags: {} exceed the limit of {TAGS_MAX}", tags.len());
             return Err(ObjectFault::Invalid(message));
         }
         for (name, value) in &tags {
@@ -195,7 +195,7 @@ mod tests {
         for (posted, expected) in [
             (json!({ "text": " \n" }), "text: it is empty"),
             (json!({}), "missing field `text`"),
-            (json!({ "text": "x".repeat(1025) }), "text: 1025 bytes are more than 1024"),
+            (json!({ "text": "x".repeat(1025) }), "text: 1025 bytes exceed the limit of 1024"),
             (json!({ "text": "a\u{0}" }), "text: it has a control character"),
             (json!({ "text": "x", "id": "1" }), "unknown field `id`"),
             (json!({ "text": "x", "time": "soon" }), "time: \"soon\" is not a time"),
@@ -203,7 +203,7 @@ mod tests {
             (json!({ "text": "x", "time": -1 }), "time: "),
             (json!({ "text": "x", "end": NOW.0 - 1 }), "end: use a time from"),
             (json!({ "text": "x", "end": NOW.0 + SPAN_MAX_MS + 1 }), "end: use a time from"),
-            (json!({ "text": "x", "tags": nine_tags }), "tags: 9 are more than 8"),
+            (json!({ "text": "x", "tags": nine_tags }), "tags: 9 exceed the limit of 8"),
             (json!({ "text": "x", "tags": { "": "x" } }), "tags: a name: it is empty"),
             (json!({ "text": "x", "tags": { "a": "x\ny" } }), "tags.a: it has more than one line"),
             (json!({ "text": "x", "tags": { "a": 1 } }), "invalid type"),

@@ -177,7 +177,7 @@ impl Audit {
                 self.0.metrics.people.audit_lost.inc_by(count);
                 if !self.0.is_failing.load(Ordering::Relaxed) {
                     let cause = with_causes(&cause);
-                    tracing::error!(cause, "cannot write the audit; changes go on without it");
+                    tracing::error!(cause, "cannot write the audit; changes continue without it");
                 }
                 true
             }

@@ -85,7 +85,7 @@ pub enum ObjectFault {
 fn check_text(location: &str, text: &str, bytes_max: usize) -> Result<(), ObjectFault> {
     if text.len() > bytes_max {
         let length = text.len();
-        let message = format!("{location}: {length} bytes are more than {bytes_max}");
+        let message = format!("{location}: {length} bytes exceed the limit of {bytes_max}");
         return Err(ObjectFault::Invalid(message));
     }
     let is_refused = |c: char| c.is_control() && !matches!(c, '\n' | '\t' | '\r');

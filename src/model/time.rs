@@ -79,8 +79,8 @@ impl fmt::Display for UnixMillis {
     }
 }
 
-/// The present, as far as it is known. While the machine's clock is trusted, both times are equal;
-/// while it is doubted, one of them is wrong, and nothing may depend on which.
+/// The current time, as far as it is known. While the machine's clock is trusted, both times are
+/// equal; while it is doubted, one of them is wrong, and nothing may depend on which.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moment {
     /// The time of the machine's clock.

@@ -24,7 +24,7 @@ impl SampleQuota {
 
     /// Takes the samples of a request from the bucket; returns false, and takes nothing, while the
     /// bucket is empty. A request with more samples than the bucket has is accepted as a whole, so
-    /// that its sender does not retry it for ever, and later requests wait longer.
+    /// that its sender does not retry it forever, and later requests wait longer.
     pub fn take(&mut self, samples: u64, now_ms: u64) -> bool {
         let passed = now_ms.saturating_sub(self.at_ms);
         self.at_ms = self.at_ms.max(now_ms);

@@ -148,7 +148,7 @@ impl Value {
         size_of_value(self, 0)
     }
 
-    /// Returns the text of a text.
+    /// Returns the string of a text.
     pub fn as_text(&self) -> Option<&Arc<str>> {
         if let Self::Text(text) = self { Some(text) } else { None }
     }

@@ -132,7 +132,7 @@ fn names_tags_and_values_are_limited() {
     for (sample, part) in [
         (json!({"metric": "n".repeat(257), "value": 1}), "of 257 bytes is longer than 256"),
         (json!({"metric": "m", "tags": {"t": "v".repeat(1025)}, "value": 1}), "longer than 1024"),
-        (json!({"metric": "m", "tags": tags, "value": 1}), "33 tags are more than 32"),
+        (json!({"metric": "m", "tags": tags, "value": 1}), "33 tags exceed the limit of 32"),
     ] {
         let answer = daemon.post_json(&json!({"samples": [sample, {"metric": "ok", "value": 1}]}));
         assert_eq!(answer.body["accepted"], 1, "{}", answer.body);

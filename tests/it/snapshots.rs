@@ -274,7 +274,7 @@ fn no_partition_is_dropped_during_the_last_pass_of_a_snapshot() {
     assert_eq!(counts(&setup::open(&path("copy"), NOW).0), before);
 }
 
-/// Regression: a snapshot and a change of retentions waited for each other for ever, because they
+/// Regression: a snapshot and a change of retentions waited for each other forever, because they
 /// took the locks of sealing and of checkpoints in different orders.
 #[test]
 fn snapshots_and_changes_of_retention_never_wait_for_each_other_for_ever() {

@@ -43,7 +43,7 @@ pub(crate) fn parse(line: &str) -> Result<Line<'_>, &'static str> {
         "g" => Type::Gauge { is_relative },
         "ms" | "h" | "d" => Type::Timer,
         "s" => Type::Set,
-        _ => return Err("the type is none of c, g, ms, h, d and s"),
+        _ => return Err("the type is not one of c, g, ms, h, d and s"),
     };
     let mut line = Line { name, values, kind, rate: 1.0, tags: Vec::new() };
     for part in parts {

@@ -116,7 +116,7 @@ fn weekday(name: &str) -> Option<Weekday> {
     WEEKDAYS.into_iter().find(|(_, full)| name == *full || is_short(full)).map(|(day, _)| day)
 }
 
-/// Parses a time such as `07:30`; `24:00` is midnight, too.
+/// Parses a time such as `07:30`; `24:00` means midnight.
 fn time_of_day(text: &str) -> Result<Time, String> {
     let read = || {
         let (hour, minute) = text.split_once(':')?;

@@ -262,8 +262,8 @@ mod tests {
         assert_eq!(TemplateData::check("{{ range query \"up\" }}{{ end }}"), Ok(()));
     }
 
-    /// Each of these templates could end the daemon or block it for ever, from a rule file or from
-    /// a check.
+    /// Each of these templates could end the daemon or block it forever, from a rule file or from a
+    /// check.
     #[test]
     fn no_template_exceeds_its_limits() {
         let time = TemplateTime::default();

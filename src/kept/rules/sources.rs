@@ -80,7 +80,7 @@ pub enum SourceFault {
         cause: io::Error,
     },
     /// There are too many files, groups or rules.
-    #[error("{count} {what} are more than {limit}: leave some out")]
+    #[error("{count} {what} exceed the limit of {limit}: leave some out")]
     TooMany {
         /// The number of items.
         count: usize,

@@ -15,7 +15,7 @@ use super::forecast::{MeasuredDocuments, turn_bytes};
 use crate::model::{Granularity, GranularitySet, RetentionRule};
 use course::{cell_bytes_due, checkpoint_ms, head_bytes, written, written_ms};
 
-/// The senders, all alike.
+/// The senders, which are all equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fleet {
     /// The number of hosts.

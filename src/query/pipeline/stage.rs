@@ -70,7 +70,9 @@ pub(super) fn parse(pipeline: &Value) -> Result<Vec<Stage>, QueryError> {
     };
     let count = stages.len() + stages.iter().map(facet_stages).sum::<usize>();
     if count > STAGES_MAX {
-        return Err(QueryError::Invalid(format!("{count} stages are more than {STAGES_MAX}")));
+        return Err(QueryError::Invalid(format!(
+            "{count} stages exceed the limit of {STAGES_MAX}"
+        )));
     }
     Ok(stages)
 }

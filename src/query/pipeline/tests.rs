@@ -308,7 +308,7 @@ fn errors_name_the_stage_and_the_known_operators() {
     check("[{$unwind: 'days'}]", ["takes a field path", "\"$days\""]);
     check("[{$project: {x: '$$NOW'}}]", ["$$NOW", "$$ROOT"]);
     let with_51_stages = format!("[{}]", "{$limit: 1},".repeat(51));
-    check(&with_51_stages, ["51 stages are more than 50", ""]);
+    check(&with_51_stages, ["51 stages exceed the limit of 50", ""]);
 }
 
 #[test]

@@ -71,7 +71,7 @@ impl<'a> FileChecker<'a> {
 
     fn check_count(&mut self, count: usize, items: &str, limit: usize) {
         if count > limit {
-            self.fault(format!("{count} {items} are more than {limit}"));
+            self.fault(format!("{count} {items} exceed the limit of {limit}"));
         }
     }
 

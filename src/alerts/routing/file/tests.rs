@@ -154,10 +154,10 @@ fn each_fault_is_reported_with_its_location() {
         ("victorops_configs: [{}]", "victorops_configs"),
         ("webhook_configs: [{url: 'http://a', timeout: 6m}]", "300000 ms at most"),
         ("opsgenie_configs: [{}]", "api_key or api_key_file is missing"),
-        ("opsgenie_configs: [{api_key: a, responders: [{nam: b}]}]", "\"nam\" is none of"),
+        ("opsgenie_configs: [{api_key: a, responders: [{nam: b}]}]", "\"nam\" is not one of"),
         ("msteams_configs: [{webhook_url: x}]", "webhook_url is not a URL"),
         ("telegram_configs: [{bot_token: a}]", "chat_id is missing"),
-        ("telegram_configs: [{bot_token: a, chat_id: 1, parse_mode: x}]", "\"x\" is none of"),
+        ("telegram_configs: [{bot_token: a, chat_id: 1, parse_mode: x}]", "\"x\" is not one of"),
         (
             "webhook_configs: [{url: 'http://a', http_config: {http_headers: {Host: {values: [b]}}}}]",
             "\"Host\" cannot be set",

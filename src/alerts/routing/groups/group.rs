@@ -259,7 +259,7 @@ impl Group {
         };
         for ended in alerts.iter().filter(|alert| !alert.is_firing()) {
             let member = self.members.get_mut(&ended.fingerprint());
-            // Meanwhile, the alert may fire again or have another end.
+            // The alert may have fired again since, or have another end.
             let is_same = |member: &&mut Member| {
                 !member.is_firing() && member.alert.starts_at == ended.starts_at
             };
