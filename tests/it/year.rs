@@ -75,7 +75,7 @@ fn print_comparison(plan: &Plan, simulation: &Simulation, dir: &Path) {
 }
 
 /// Runs a year of hosts with 80 series each, of which rules keep 60, and returns the plan without
-/// its spare file of the log, and the most bytes that were used.
+/// its spare file of the log, and the largest number of bytes that were used.
 fn year_with_rules(hosts: usize) -> (Plan, u64) {
     let set = granularities(&[["12h", "2w", "8w", "24w"], ["1d", "4w", "16w", "32w"]]);
     let rules = vec![

@@ -111,7 +111,7 @@ function drawThreshold(u: uPlot, { value, label }: Threshold, colours: MarkColou
   if (label) drawThresholdName(u, label, y, colours);
 }
 
-/** Draws the name of a threshold above its line, at the right; below it if there is no room above. */
+/** Draws the name of a threshold above its line, at the right, or below it. */
 function drawThresholdName(
   { ctx, bbox }: uPlot,
   name: string,

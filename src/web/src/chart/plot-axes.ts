@@ -75,7 +75,7 @@ export class Axes {
     return [min, max];
   }
 
-  /** The least and greatest value of a heat map's series that are not lines. */
+  /** The smallest and largest value of a heat map's series that are not lines. */
   private restExtent(): number[] {
     const { heat, hasRest, data } = this.shown() ?? {};
     if (!heat || !hasRest || !data || data.rest.length === 0) return [];

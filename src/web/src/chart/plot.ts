@@ -13,7 +13,7 @@ import { Axes } from "./plot-axes";
 import { readColours, withAlpha } from "./plot-colours";
 import type { PlotState } from "./plot-state";
 
-/** The most lines that all have their bands; of more lines, only the nearest one has its band. */
+/** The maximum number of lines with bands; with more lines, only the nearest one has its band. */
 export const BANDS_MAX = 2;
 
 export class Plot {

@@ -5,7 +5,7 @@
 import { escapeReordering } from "../model/harmless";
 import { headAndTail } from "./labels";
 
-/** The most series in the box. */
+/** The maximum number of series in the box. */
 export const TIP_ROWS_MAX = 10;
 /** The width of the box, as in the styles, and its distance from the pointer. */
 const WIDTH_PX = 250;

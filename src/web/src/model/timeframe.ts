@@ -66,7 +66,7 @@ const LENGTH_MIN = 2 * MINUTE;
 /** The maximum and minimum number of slots of a range: more are slow, fewer show nothing. */
 const SLOTS_MAX = 25_000;
 const SLOTS_MIN = 2;
-/** The fewest slots of a zoom; a zoom to fewer switches to finer slots. */
+/** The minimum number of slots of a zoom; a zoom to fewer switches to finer slots. */
 const ZOOM_SLOTS_MIN = 30;
 
 function optionsOf(resolution: Resolution) {

@@ -4,7 +4,7 @@ export interface RowWindow {
   first: number;
   /** The first row after the window. */
   end: number;
-  /** The most rows of any window, for a list of any length. */
+  /** The maximum number of rows of a window, for a list of any length. */
   rowsMax: number;
 }
 
