@@ -31,7 +31,7 @@ pub enum HostState {
     Late,
     /// No ping has arrived for a long time.
     Down,
-    /// The agents stopped in order.
+    /// The agents shut down cleanly.
     Stopped,
 }
 
@@ -71,7 +71,7 @@ pub struct AgentRecord {
     /// The tags of its host.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tags: BTreeMap<String, String>,
-    /// True when the last ping reported an ordered stop.
+    /// True when the last ping reported a clean shutdown.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stopped: bool,
 }

@@ -39,7 +39,7 @@ impl RetentionRule {
         let mut faults = Vec::new();
         if !is_name(name) {
             faults.push(format!(
-                "the name {name:?} is not a name: use up to {NAME_BYTES_MAX} lower-case letters, \
+                "{name:?} is not a valid name: use up to {NAME_BYTES_MAX} lower-case letters, \
                  digits and underscores, beginning with a letter"
             ));
         }
@@ -137,7 +137,7 @@ mod tests {
         for (name, given, fault) in [
             ("a", &[("2m", Some("1d"))][..], "use one of 1m, 5m, 1h, 1d"),
             ("Bad-name", &[], "lower-case letters"),
-            ("", &[], "is not a name"),
+            ("", &[], "is not a valid name"),
             ("a", &[("1m", None), ("5m", None), ("1h", None), ("1d", None)], "keeps no level"),
             ("a", &[("1h", Some("10y"))], "granularity 1d: retention = 5y is shorter"),
             ("a", &[("1m", Some("1h"))], "use 6h or more"),

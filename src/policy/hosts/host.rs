@@ -247,8 +247,8 @@ impl Host {
         last.map_or(since, |last| last.record.pinged)
     }
 
-    /// Returns the state, which the agents decide that did not stop in order. An agent that was
-    /// already down when another agent stopped is no longer expected.
+    /// Returns the state, which depends on the agents that did not shut down cleanly. An agent that
+    /// was already down when another agent stopped is no longer expected.
     pub(super) fn state(&self, now: ListeningTime) -> HostState {
         let shortest_silence = |stopped: bool| {
             let agents = self.agents.iter().filter(|agent| agent.record.stopped == stopped);

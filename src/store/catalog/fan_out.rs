@@ -36,7 +36,7 @@ pub(crate) struct WideSlot<'a> {
 struct Piece {
     number: u32,
     part: u32,
-    place: u32,
+    index: u32,
 }
 
 /// A row of one slot, not merged yet.
@@ -75,7 +75,7 @@ impl<'a> FanOut<'a> {
             let part = slot.parts.len() as u32;
             slot.parts.push(((start - wide_start) as u32, cells));
             let rows = (0..).zip(cells.rows());
-            slot.rows.extend(rows.map(|(place, row)| Piece { number: row.number(), part, place }));
+            slot.rows.extend(rows.map(|(index, row)| Piece { number: row.number(), part, index }));
         }
         for slot in slots.values_mut() {
             slot.rows.sort_unstable();
@@ -131,7 +131,7 @@ impl<'s> Pieces<'s> {
     /// Returns the offset of a piece's slot in milliseconds, and the row.
     fn part(&self, piece: &Piece) -> (u32, &'s CellRow) {
         let (shift, cells) = self.slot.parts[piece.part as usize];
-        (shift, &cells.rows()[piece.place as usize])
+        (shift, &cells.rows()[piece.index as usize])
     }
 }
 

@@ -121,7 +121,7 @@ fn a_shell_is_not_shown_for_a_document_that_may_be_lost() {
         let late = vec![cell(7, NOON.plus(MINUTE).0, 4.0)];
         bench.merge(&place, mark(6, place.end.0), &late).unwrap();
         for _ in 0..2 {
-            // Once the hole is stored, the documents in it are unknown.
+            // Once the hole is stored, the documents in it are not known.
             assert_eq!(bench.shells(&place, SeriesId(8)), [next]);
             let view = bench.documents.view(FINE, place.range()).unwrap();
             assert_eq!(view.stored(NOON, SeriesId(8)).unwrap(), None);

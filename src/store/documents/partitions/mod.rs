@@ -206,7 +206,7 @@ impl Partitions {
             tracing::warn!(
                 file,
                 cause,
-                "cannot remove a dropped partition's segments; the next start does"
+                "cannot remove a dropped partition's segments; the next start removes them"
             );
         }
         Ok(())

@@ -80,7 +80,7 @@ impl Partition {
         }
     }
 
-    /// Removes a segment after a failed transaction, unless the partition's file contains its name.
+    /// Removes a segment after a failed transaction, unless the partition's file names it.
     pub(crate) fn remove_unnamed(&self, number: u32) {
         let is_named = |named: Vec<Named>| named.iter().any(|entry| entry.number == number);
         let named = self.file.read().and_then(|txn| self.named(&txn));
@@ -89,7 +89,7 @@ impl Partition {
         }
         if let Err(cause) = self.segments.remove(number) {
             let cause: &dyn std::error::Error = &cause;
-            tracing::warn!(cause, "cannot remove an unused segment; the next start does");
+            tracing::warn!(cause, "cannot remove an unused segment; the next start removes it");
         }
     }
 }
