@@ -295,7 +295,7 @@ impl KnownKeys {
     }
 
     /// Checks the caller's key again: it may have ended while the body of the request arrived. The
-    /// sessions of users are checked before.
+    /// sessions of users are checked earlier.
     fn check_caller(&self, caller: Option<&Caller>, now: UnixMillis) -> Result<(), KeyFault> {
         match caller {
             Some(Caller::Key(key)) if !self.current().is_valid(key, now) => {

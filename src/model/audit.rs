@@ -56,7 +56,7 @@ pub struct AuditRecord {
     pub status: u16,
     /// The reason of a refusal; else empty.
     pub reason: String,
-    /// The number of equal refusals in this record.
+    /// The number of identical refusals in this record.
     pub count: u64,
 }
 

@@ -141,7 +141,7 @@ impl Retries {
 mod tests {
     use super::*;
 
-    /// Sends each group once within some seconds to an integration that accepts what `takes`
+    /// Sends each group once within a few seconds to an integration that accepts what `takes`
     /// accepts; returns the delivered groups.
     fn delivered(
         retries: &mut Retries,

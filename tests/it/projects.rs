@@ -1,4 +1,5 @@
-//! Several projects in one store: equal names, and nothing of one project is visible in another.
+//! Several projects in one store: the same names are allowed, and nothing of one project is visible
+//! in another.
 
 use std::{collections::BTreeMap, ops::ControlFlow, path::Path, sync::Arc};
 

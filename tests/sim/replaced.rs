@@ -103,7 +103,7 @@ const GAUGE: SeriesId = SeriesId(0);
 const DELTA: SeriesId = SeriesId(1);
 const COUNTER: SeriesId = SeriesId(2);
 
-/// Returns the time of a reading, some seconds into its minute.
+/// Returns the time of a reading, a few seconds into its minute.
 fn at(minute: i64) -> UnixMillis {
     UnixMillis(NOW.0 / HOUR * HOUR - 4 * HOUR + minute * MINUTE + 7000)
 }

@@ -75,7 +75,7 @@ pub struct Slot {
     pub cell: Cell,
 }
 
-/// Merges the cells of equal slots, in their order, so that each slot occurs once, ascending.
+/// Merges the cells of the same slot, in their order, so that each slot occurs once, ascending.
 pub(crate) fn merge_equal(slots: &mut Vec<Slot>) {
     slots.sort_by_key(|slot| slot.start);
     slots.dedup_by(|later, kept| {

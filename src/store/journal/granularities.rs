@@ -182,7 +182,7 @@ pub(crate) fn guess(name: &str, settings: &GranularitySet) -> Option<StoredGranu
 }
 
 /// Returns the granularities that these settings remove; their cells in the journal must be written
-/// to their files before.
+/// to their files first.
 pub(crate) fn removed_granularities<'a>(
     stored: &'a [StoredGranularity],
     settings: &GranularitySet,

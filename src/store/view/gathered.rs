@@ -1,4 +1,4 @@
-//! Cells of some series, collected from memory and the head slot by slot, and then sorted by
+//! Cells of several series, collected from memory and the head slot by slot, and then sorted by
 //! series.
 //!
 //! Must never know: where the cells were stored.

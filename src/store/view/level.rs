@@ -1,4 +1,4 @@
-//! The view of some series at one level: the cells in memory and in the head that are in no
+//! The view of several series at one level: the cells in memory and in the head that are in no
 //! document, and the documents.
 //!
 //! Must never know: parts of series, other levels.
@@ -21,7 +21,7 @@ use crate::{
     },
 };
 
-/// A consistent view of some series at one level.
+/// A consistent view of several series at one level.
 pub(crate) struct LevelView {
     pub(super) store: Store,
     pub(super) index: GranularityIndex,

@@ -32,7 +32,7 @@ pub use locations::SampleLocations;
 /// The maximum number of slots for which memory is reserved in advance.
 const SLOTS_AT_ONCE: usize = 4096;
 
-/// A consistent view of some series at one granularity over a time range.
+/// A consistent view of several series at one granularity over a time range.
 pub struct View {
     store: Store,
     index: GranularityIndex,

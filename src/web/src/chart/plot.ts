@@ -25,7 +25,7 @@ export class Plot {
   private readonly heat = new Heat();
   /** The values of the heat map; the same object until they change. */
   private heatValues: Values[] = [];
-  /** The index of the first line among uPlot's series: bands come before. */
+  /** The index of the first line among uPlot's series: bands come first. */
   private firstLine = 1;
   /** The series nearest to the pointer. */
   private near = -1;

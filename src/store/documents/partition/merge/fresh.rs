@@ -31,7 +31,7 @@ pub(crate) struct FreshDocument {
 }
 
 impl FreshDocument {
-    /// Collects the cells of a document, and merges the cells of equal slots.
+    /// Collects the cells of a document, and merges the cells of the same slot.
     pub(crate) fn new(
         start: UnixMillis,
         series: SeriesId,
