@@ -130,7 +130,7 @@ fn readings(document: &Fields) -> Result<Vec<Sample>, String> {
         samples.push(Sample { metric: name.to_string(), kind: Kind::Gauge, at, value });
     }
     if samples.is_empty() {
-        return Err("a reading has a number besides its time".to_owned());
+        return Err("a reading needs a number in addition to its time".to_owned());
     }
     Ok(samples)
 }

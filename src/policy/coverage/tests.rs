@@ -70,7 +70,7 @@ fn a_granularity_that_no_longer_accepts_samples_answers_for_earlier_times() {
     let segments = coverage.segments(GranularityIndex(1), range.clone());
     assert_eq!(segments.iter().map(|segment| segment.stored.0).collect::<Vec<_>>(), [3, 0]);
     let note = format!(
-        "5m has accepted no samples since {stopped}: later samples are missing in its part"
+        "5m has accepted no samples since {stopped}: later samples are missing from its part"
     );
     assert_eq!(coverage.notes(GranularityIndex(1), &segments, &range), [note]);
     // The retired granularity continues where the finer one is no longer kept.

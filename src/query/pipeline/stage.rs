@@ -272,5 +272,5 @@ fn sort(argument: &Value) -> Result<Stage, String> {
 fn count(argument: &Value, least: usize) -> Result<usize, String> {
     let whole_number = argument.number().filter(|number| number.fract() == 0.0 && *number < 1e15);
     let count = whole_number.filter(|number| *number >= least as f64);
-    count.map(|number| number as usize).ok_or_else(|| format!("takes a number from {least} on"))
+    count.map(|number| number as usize).ok_or_else(|| format!("takes a number of at least {least}"))
 }

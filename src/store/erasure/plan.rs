@@ -84,7 +84,7 @@ fn describe(slots: &[RefusedSlot]) -> String {
         let RefusedSlot { level, times, is_finest, series } = slot;
         let (start, end) = (times.start, times.end);
         let reason = if *is_finest {
-            "which is the finest level and keeps no single samples"
+            "which is the finest level and does not keep single samples"
         } else {
             "and no finer level has all of them"
         };

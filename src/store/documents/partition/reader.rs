@@ -57,7 +57,7 @@ impl Partition {
             drop(open);
             let meta = txn.open_table(META).map_err(self.fail("read"))?;
             let damaged = || {
-                let problem = "its mark is incomplete, or has another checksum".to_owned();
+                let problem = "its mark is incomplete, or its checksum differs".to_owned();
                 StoreError::Corrupt { file: self.file.name().to_owned(), problem }
             };
             let number = |key| {
