@@ -116,7 +116,7 @@ impl RefusalReason {
                  time in Unix milliseconds as the epoch, and count batches from 1"
             }
             Self::OutOfOrder => {
-                "the sample is further behind the latest of its series than ingest.out_of_order_window"
+                "the sample is further behind its series' latest one than ingest.out_of_order_window"
             }
             Self::NativeHistogram => "the buckets of native histograms are not stored",
             Self::BadSample => "the sample cannot be read as a number",
