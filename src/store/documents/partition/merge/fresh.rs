@@ -1,5 +1,5 @@
-//! The documents of a merge that have no open row. They are sealed at once when there are many of
-//! them; otherwise they become open documents.
+//! Documents without an open row to which a merge adds cells. They are sealed at once when there
+//! are many of them; otherwise they become open documents.
 //!
 //! The first documents wait in memory until there are enough of them to seal, or the merge ends.
 //! Must never know: what is in files.
@@ -79,7 +79,7 @@ pub(crate) struct Placed {
     pub(crate) segment: Option<(Named, Arc<Segment>)>,
     /// Documents that stay open.
     pub(crate) open: Vec<FreshDocument>,
-    /// The number of documents in tiles that decoding would not restore exactly.
+    /// The number of documents whose tiles would not decode to the same bytes.
     pub(crate) refused: u64,
 }
 
