@@ -74,8 +74,8 @@ fn print_comparison(plan: &Plan, simulation: &Simulation, dir: &Path) {
     eprintln!("log: planned {}, used {log}", plan.log);
 }
 
-/// Runs a year of hosts with 80 series each, of which rules keep 60, and returns the plan without
-/// its spare file of the log, and the largest number of bytes that were used.
+/// Runs a year of hosts with 80 series each, of which rules keep 60. Returns the plan without its
+/// spare log file, and the maximum disk use in bytes.
 fn year_with_rules(hosts: usize) -> (Plan, u64) {
     let set = granularities(&[["12h", "2w", "8w", "24w"], ["1d", "4w", "16w", "32w"]]);
     let rules = vec![

@@ -40,11 +40,11 @@
 //!
 //! A [`SeriesId`] is valid in one daemon only, which numbers its series in the order of their
 //! registration. A store that several daemons share must never store an ID. It names a series by
-//! the hash (XXH3, 128 bits) of the key bytes at its registration, which a renaming does not
-//! change, and the number of deleted series of this key, so that a series registered after a
-//! deletion has a different name. When such a store is opened, it receives a function from IDs to
-//! names, which it calls once per document or series of a view. It has a mark for each daemon,
-//! because each journal numbers its records separately.
+//! the hash (XXH3, 128 bits) of the key with which the series was registered, which a renaming does
+//! not change, and by the number of earlier series of this key that were deleted. A series that is
+//! registered after a deletion therefore has a different name. When such a store is opened, it
+//! receives a function from IDs to names, which it calls once per document or series of a view. It
+//! has a mark for each daemon, because each journal numbers its records separately.
 
 #[cfg(test)]
 mod conformance;

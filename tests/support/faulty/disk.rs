@@ -2,12 +2,12 @@
 //! the platter, and what survives a power cut.
 //!
 //! The disk behaves as FORMAT.md assumes. After a sync returned, its data is durable. The file
-//! system logs sizes and names: of the changes of a folder since its last sync, the first ones
-//! survive, independent of other folders, and a file renamed from one folder to another is in one
-//! of them. The contents of a folder are lost when the name of the folder did not survive. A write
-//! survives or is torn at sectors. After a failed sync the kernel keeps the pages and marks them
-//! clean: reads see them, later syncs do not write them, and only some of them reached the platter.
-//! Writing a page again makes the whole page dirty.
+//! system logs sizes and names. Of the changes of a folder since its last sync, the first ones
+//! survive, independently of other folders. A file that was renamed from one folder to another is
+//! in one of them. The contents of a folder are lost when the name of the folder did not survive. A
+//! write survives or is torn at sectors. After a failed sync the kernel keeps the pages and marks
+//! them clean: reads see them, later syncs do not write them, and only some of them reached the
+//! platter. Writing a page again makes the whole page dirty.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,8 +1,8 @@
 //! The cache of decoded heads of tiles.
 //!
-//! A query of a few series in each of many tiles would otherwise spend a quarter of its time
-//! decoding the times of all series of these tiles. Segments never change, so entries are only
-//! evicted. Must never know: which segments count.
+//! A query of a few series in each of many tiles would otherwise spend a quarter of its time on
+//! decoding the times of all their series. Segments never change, so entries are only evicted. Must
+//! never know: which segments count.
 
 use std::{
     fmt,
