@@ -79,8 +79,8 @@ pub struct SizedPartition {
 }
 
 /// Returns the partitions to drop, in this order, to free `excess` bytes; fewer bytes when all
-/// other partitions must stay. The newest begun partition of each granularity stays, and so do
-/// partitions that have not begun. `all` includes retired granularities.
+/// other partitions must stay. The newest partition of each granularity that has begun stays, and
+/// so do partitions that have not begun. `all` includes retired granularities.
 pub fn over_budget(
     all: &[Granularity],
     partitions: &[SizedPartition],

@@ -128,7 +128,7 @@ mod tests {
         keep(3, b"three");
         assert_eq!(found(4), Some(b"three".to_vec()));
         cache.note_change(0, SLOT, 5);
-        // A reader with a view from before the change finds no row, neither before nor after the
+        // A reader with a view from before the change finds no row, either before or after the
         // commit.
         assert!(cache.slot(0, SLOT, 4).is_none());
         assert_eq!(found(5), None);

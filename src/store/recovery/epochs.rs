@@ -91,7 +91,7 @@ impl Store {
         now: UnixMillis,
     ) -> Result<Resolved, StoreError> {
         let epochs = journal.epochs()?;
-        // Nothing has expired before the first checkpoint, nor by a clock that is ahead.
+        // Nothing has expired before the first checkpoint, or because a clock is ahead.
         let ran_until = journal.last_run()?.map_or(UnixMillis(0), |last_run| last_run.min(now));
         resolve(Known { settings, rules, epochs: &epochs, rows, with_files }, ran_until)
     }

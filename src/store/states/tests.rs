@@ -104,7 +104,7 @@ fn restarted(states: &SeriesStates) -> SeriesStates {
 }
 
 proptest! {
-    /// Packing changes neither cells nor rows of checkpoints nor restored states.
+    /// Packing does not change cells, rows of checkpoints or restored states.
     #[test]
     fn packed_counters_continue_like_unpacked_ones(events in events()) {
         let (mut unpacked, mut packed) = (all_fresh(), all_fresh());

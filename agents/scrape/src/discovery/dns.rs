@@ -67,7 +67,7 @@ impl Resolver {
     }
 
     /// Resolves a name to addresses, with ports or without. The result is empty when the name does
-    /// not exist, neither alone nor with a search domain. It is an error when no query finds an
+    /// not exist, either alone or with a search domain. It is an error when no query finds an
     /// address and a query fails.
     fn query_records(
         &self,
