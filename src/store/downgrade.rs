@@ -126,7 +126,7 @@ impl FileKind {
 
 /// The numbers of removed parts, which the earlier format does not have.
 #[derive(Debug, Clone, Copy, Default)]
-struct Removed {
+struct RemovedCounts {
     shells: u64,
     keys: u64,
     users: u64,
@@ -200,7 +200,7 @@ impl StoredFile {
 
     /// Lowers the file in one transaction. Returns the numbers of removed parts; `None` when the
     /// file already has the earlier format.
-    fn lower(&self) -> Result<Option<Removed>, StoreError> {
+    fn lower(&self) -> Result<Option<RemovedCounts>, StoreError> {
         let file = &self.file;
         let txn = file.read()?;
         if file.guard("read", || self.version(&txn))? == DOWNGRADE_VERSION
@@ -212,9 +212,9 @@ impl StoredFile {
         file.transact("lower the format", |txn| self.lower_within(txn)).map(Some)
     }
 
-    fn lower_within(&self, txn: &WriteTransaction) -> Result<Removed, StoreError> {
+    fn lower_within(&self, txn: &WriteTransaction) -> Result<RemovedCounts, StoreError> {
         const OPERATION: &str = "lower the format";
-        let (file, mut removed) = (&self.file, Removed::default());
+        let (file, mut removed) = (&self.file, RemovedCounts::default());
         match self.kind {
             FileKind::Journal => {
                 journal::projects::remove_senders(txn)?;

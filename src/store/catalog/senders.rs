@@ -42,7 +42,7 @@ pub(crate) struct Senders {
 
 /// The verdicts on the batches of a group.
 #[derive(Debug, Default)]
-pub(crate) struct Judged {
+pub(crate) struct GroupVerdicts {
     /// The verdict on each batch.
     pub(crate) verdicts: Vec<BatchVerdict>,
     /// Senders that are removed to make room for new senders; none of them is in the group.
@@ -125,8 +125,8 @@ impl Senders {
         limits: &StoreLimits,
         now: UnixMillis,
         none_before: &mut UnixMillis,
-    ) -> Judged {
-        let mut judged = Judged::default();
+    ) -> GroupVerdicts {
+        let mut group_verdicts = GroupVerdicts::default();
         let mut copies: HashMap<&str, SenderWindow> = HashMap::new();
         let mut room = limits.senders_max.saturating_sub(self.windows.len());
         let mut has_searched = false;
@@ -142,8 +142,9 @@ impl Senders {
                             let is_new = known.is_none();
                             if is_new && room == 0 && !has_searched {
                                 has_searched = true;
-                                judged.forgotten = self.idle(batches, limits, now, none_before);
-                                room = judged.forgotten.len();
+                                group_verdicts.forgotten =
+                                    self.idle(batches, limits, now, none_before);
+                                room = group_verdicts.forgotten.len();
                             }
                             // Other senders that use up the limit must not block the daemon's own
                             // senders.
@@ -157,9 +158,9 @@ impl Senders {
                     })
                 }
             };
-            judged.verdicts.push(verdict);
+            group_verdicts.verdicts.push(verdict);
         }
-        judged
+        group_verdicts
     }
 
     /// Decides on a batch without samples. The batch claims no number, but it may be a retry whose

@@ -131,13 +131,13 @@ fn copy_audit(
 struct Copies<'a> {
     store: &'a Store,
     folder: &'a Path,
-    made: BTreeMap<PartitionId, Copied>,
+    made: BTreeMap<PartitionId, CopiedPartition>,
     /// The copied segments by name, with their sizes in bytes. Segments never change, but when a
     /// partition replaces another partition, its segments may have the same names.
     segments: BTreeMap<String, (Arc<Segment>, u64)>,
 }
 
-struct Copied {
+struct CopiedPartition {
     partition: Arc<Partition>,
     /// The stamp of the partition before and after the copy; `None` when the partition changed
     /// during the copy, which is then useless.
@@ -158,7 +158,7 @@ impl Copies<'_> {
         for partition in inner.documents.files() {
             self.copy_segments(&partition, held, progress)?;
             let stamp = partition.file.stamp();
-            let is_same = |made: &Copied| {
+            let is_same = |made: &CopiedPartition| {
                 Arc::ptr_eq(&made.partition, &partition)
                     && made.stamp.is_some()
                     && made.stamp == stamp
@@ -181,7 +181,7 @@ impl Copies<'_> {
                 Ok(bytes) => {
                     let stamp =
                         stamp.filter(|copied| held || partition.file.stamp() == Some(*copied));
-                    let copied = Copied { partition: partition.clone(), stamp, bytes };
+                    let copied = CopiedPartition { partition: partition.clone(), stamp, bytes };
                     self.made.insert(partition.id(), copied);
                 }
                 // Retention has dropped the partition in the meantime.

@@ -20,7 +20,7 @@ const SLOTS_BEFORE: i64 = 64;
 pub type Stretch = (SeriesId, Kind);
 
 /// The last readings of the stretches before a view, by series.
-type ReadingsBefore = HashMap<SeriesId, Vec<Before>>;
+type ReadingsBefore = HashMap<SeriesId, Vec<ReadingBefore>>;
 
 /// The parts of the series in a view.
 #[derive(Debug, Default)]
@@ -35,7 +35,7 @@ pub(super) struct Parts {
 
 /// The last reading of a stretch before a cell.
 #[derive(Debug, Clone, Copy)]
-struct Before {
+struct ReadingBefore {
     at: i64,
     value: f64,
     of: Stretch,
@@ -93,7 +93,7 @@ impl View {
 
     /// Returns the last readings of a series' stretches before the view. All series of the view
     /// share one search.
-    fn readings_before(&self, series: SeriesId) -> Result<Vec<Before>, StoreError> {
+    fn readings_before(&self, series: SeriesId) -> Result<Vec<ReadingBefore>, StoreError> {
         let before = &self.parts.before;
         if before.get().is_none() {
             let found = self.search_before()?;
@@ -123,7 +123,7 @@ impl View {
                 let mut found = Vec::new();
                 view.each_stretch(stretches, |of, slots| {
                     let last = slots.iter().rfind(|slot| slot.cell.n > 0);
-                    found.extend(last.map(|slot| Before::of(slot, of)));
+                    found.extend(last.map(|slot| ReadingBefore::of(slot, of)));
                 })?;
                 if found.is_empty() {
                     missing.push((series, stretches));
@@ -136,7 +136,7 @@ impl View {
     }
 }
 
-impl Before {
+impl ReadingBefore {
     fn of(slot: &Slot, of: Stretch) -> Self {
         Self { at: last_at(slot), value: slot.cell.last, of }
     }
@@ -145,7 +145,7 @@ impl Before {
 /// The growth of a series of several kinds, whose cells are counted in order of time.
 struct Growth {
     /// The last reading of each stretch so far.
-    before: Vec<Before>,
+    before: Vec<ReadingBefore>,
 }
 
 impl Growth {
@@ -158,7 +158,8 @@ impl Growth {
         }
         let newest = self.before.iter().max_by_key(|before| before.at).copied();
         let place = self.before.iter().position(|before| before.of.0 == of.0);
-        let both_are_levels = |newest: &Before| newest.of.1 != Kind::Delta && of.1 != Kind::Delta;
+        let both_are_levels =
+            |newest: &ReadingBefore| newest.of.1 != Kind::Delta && of.1 != Kind::Delta;
         let cell = match newest.filter(both_are_levels) {
             // The growth up to the newest reading already includes the growth of this cell.
             Some(newest) if last_at(&slot) <= newest.at => counted(cell, 0.0),
@@ -179,7 +180,7 @@ impl Growth {
             }
             None => cell,
         };
-        let last = Before::of(&slot, of);
+        let last = ReadingBefore::of(&slot, of);
         match place {
             Some(place) => self.before[place] = last,
             None => self.before.push(last),

@@ -35,7 +35,7 @@ type OpenDocument = ((UnixMillis, SeriesId), Vec<(usize, Cell)>);
 
 /// The content of a partition without its damaged documents.
 #[derive(Default)]
-struct Intact {
+struct IntactContent {
     segment: Option<Named>,
     open: Vec<OpenDocument>,
     /// Documents without samples, which releases of format 1 preallocated.
@@ -126,7 +126,7 @@ impl Partition {
     }
 
     /// Replaces all documents and segments in a transaction.
-    fn put_intact(&self, txn: &WriteTransaction, intact: &Intact) -> Result<(), StoreError> {
+    fn put_intact(&self, txn: &WriteTransaction, intact: &IntactContent) -> Result<(), StoreError> {
         let mut table = txn.open_table(DOCUMENTS).map_err(self.fail(OPERATION))?;
         table.retain(|_, _| false).map_err(self.fail(OPERATION))?;
         let mut bytes = Vec::new();
@@ -152,8 +152,8 @@ impl Partition {
     }
 
     /// Reads all intact documents into a new segment.
-    fn intact(&self, reader: &PartitionReader) -> Result<Intact, StoreError> {
-        let (place, mut intact) = (&self.place, Intact::default());
+    fn intact(&self, reader: &PartitionReader) -> Result<IntactContent, StoreError> {
+        let (place, mut intact) = (&self.place, IntactContent::default());
         for (key, bytes) in reader.open_rows()? {
             if self.is_shell(key, &bytes) {
                 let (start, series) = self.place_of(key);

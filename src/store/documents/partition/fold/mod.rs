@@ -47,7 +47,7 @@ struct Portion {
 }
 
 /// The outcome of filling a segment.
-enum Filled {
+enum FillOutcome {
     Whole,
     /// Decoding would not restore some cells exactly.
     Refused,
@@ -80,13 +80,13 @@ impl Partition {
         };
         let (number, mut writer) = self.segments.begin(false)?;
         match self.fill(&portion, &mut writer, go_on) {
-            Ok(Filled::Whole) => {}
-            Ok(Filled::Refused) => {
+            Ok(FillOutcome::Whole) => {}
+            Ok(FillOutcome::Refused) => {
                 *self.not_worth.lock() = seen;
                 return Ok(Some(Folded { refused: true, ..Folded::default() }));
             }
             // The damage has been recorded.
-            Ok(Filled::Ended) | Err(StoreError::DamagedPart { .. }) => return Ok(None),
+            Ok(FillOutcome::Ended) | Err(StoreError::DamagedPart { .. }) => return Ok(None),
             Err(fault) => return Err(fault),
         }
         // A query may have found damage in the meantime.
@@ -138,7 +138,7 @@ impl Partition {
         portion: &Portion,
         writer: &mut SegmentWriter,
         go_on: &dyn Fn(u64) -> bool,
-    ) -> Result<Filled, StoreError> {
+    ) -> Result<FillOutcome, StoreError> {
         let (place, reader) = (&self.place, &portion.reader);
         let rows = reader.rows()?;
         let (mut tile, mut slots, mut bytes) = (TileWriter::default(), Vec::new(), 0);
@@ -150,7 +150,7 @@ impl Partition {
             for row in &rows {
                 let before = std::mem::replace(&mut bytes, writer.bytes());
                 if !go_on(bytes - before) {
-                    return Ok(Filled::Ended);
+                    return Ok(FillOutcome::Ended);
                 }
                 let id = TileId { seconds, row: *row };
                 tile.clear();
@@ -162,11 +162,11 @@ impl Partition {
                     tile.add(id.key(), lane, place.width_ms, cells);
                 }
                 if !tile.is_empty() && !writer.add(id, count, &mut tile)? {
-                    return Ok(Filled::Refused);
+                    return Ok(FillOutcome::Refused);
                 }
             }
         }
-        Ok(Filled::Whole)
+        Ok(FillOutcome::Whole)
     }
 
     /// Splits a range into spans of whole documents that fit into a tile.

@@ -64,7 +64,7 @@ pub(crate) enum Cells {
 }
 
 /// The state of a document in segments.
-enum Sealed {
+enum SealedState {
     /// Segments contain parts of the document, which are now in [`DocumentWriter::parts`].
     Parts,
     Nothing,
@@ -121,18 +121,18 @@ impl<'p, 't> DocumentWriter<'p, 't> {
     }
 
     /// Returns the sealed state of a document without an open row.
-    fn sealed(&mut self, start: UnixMillis, series: SeriesId) -> Result<Sealed, StoreError> {
+    fn sealed(&mut self, start: UnixMillis, series: SeriesId) -> Result<SealedState, StoreError> {
         let partition = self.partition;
         if partition.damage.has(partition.key(start, series)) {
-            return Ok(Sealed::Damaged);
+            return Ok(SealedState::Damaged);
         }
         let (scratch, parts) = (&mut self.scratch, &mut self.parts);
         let sealed = SealedPart::new(partition, self.segments);
         match sealed.find(start, series, scratch, parts) {
-            Ok(()) if parts.is_empty() => Ok(Sealed::Nothing),
-            Ok(()) => Ok(Sealed::Parts),
+            Ok(()) if parts.is_empty() => Ok(SealedState::Nothing),
+            Ok(()) => Ok(SealedState::Parts),
             // This transaction replaces the damaged document, so the error is ignored.
-            Err(StoreError::DamagedPart { .. }) => Ok(Sealed::Damaged),
+            Err(StoreError::DamagedPart { .. }) => Ok(SealedState::Damaged),
             Err(fault) => Err(fault),
         }
     }
@@ -149,9 +149,9 @@ impl<'p, 't> DocumentWriter<'p, 't> {
         layout.write_shell(series, start, &mut self.buffer);
         let range = start..place.next_document(start);
         match self.sealed(start, series)? {
-            Sealed::Parts => {}
-            Sealed::Nothing => return Ok(()),
-            Sealed::Damaged => {
+            SealedState::Parts => {}
+            SealedState::Nothing => return Ok(()),
+            SealedState::Damaged => {
                 self.lost.add(range);
                 return Ok(());
             }
@@ -224,7 +224,7 @@ impl<'p, 't> DocumentWriter<'p, 't> {
             self.merged.patched += 1;
             // A row without samples that covers sealed parts hides erased cells.
             if layout.is_shell(&self.buffer)
-                && matches!(self.sealed(start, series)?, Sealed::Nothing)
+                && matches!(self.sealed(start, series)?, SealedState::Nothing)
             {
                 self.table.remove(key).map_err(partition.fail("write"))?;
                 return Ok(Target::Fresh);
@@ -232,17 +232,17 @@ impl<'p, 't> DocumentWriter<'p, 't> {
             return Ok(Target::Row);
         }
         let sealed = self.sealed(start, series)?;
-        let exists = matches!(sealed, Sealed::Parts);
+        let exists = matches!(sealed, SealedState::Parts);
         self.merged.patched += u64::from(exists);
         self.merged.created += u64::from(!exists);
         Ok(match sealed {
-            Sealed::Parts if self.has_room => Target::Late,
-            Sealed::Parts => {
+            SealedState::Parts if self.has_room => Target::Late,
+            SealedState::Parts => {
                 self.open_sealed(layout, start, series)?;
                 Target::Row
             }
-            Sealed::Nothing => Target::Fresh,
-            Sealed::Damaged => {
+            SealedState::Nothing => Target::Fresh,
+            SealedState::Damaged => {
                 self.replace_damaged(layout, start, series);
                 Target::Row
             }
