@@ -111,16 +111,16 @@ impl Host {
             self.note(gap(self.silent_since(since), now.at.0));
             is_news = true;
         }
-        let place = self.agents.binary_search_by(|known| {
+        let position = self.agents.binary_search_by(|known| {
             let AgentRecord { agent, program, .. } = &known.record;
             (program, agent).cmp(&(&ping.program, &ping.agent))
         });
-        let known = place.ok().and_then(|index| self.agents.get(index));
+        let known = position.ok().and_then(|index| self.agents.get(index));
         let known_starts = known.map(|agent| (agent.record.started, agent.started_before));
         let started_before = match known_starts {
             // A process that was replaced by a newer one does not return.
             Some((_, Some(before))) if before == ping.started => {
-                self.note_ping(place.unwrap_or_default(), now);
+                self.note_ping(position.unwrap_or_default(), now);
                 return Err(format!(
                     "another agent {:?} pings from elsewhere: give each agent a unique name with \
                      --agent-id",
@@ -141,7 +141,7 @@ impl Host {
         }
         let heard_ms = Some(now.listened_ms);
         let agent = Agent { record: record_of(ping, now), heard_ms, started_before };
-        match place {
+        match position {
             Ok(index) => self.agents[index] = agent,
             Err(index) => self.agents.insert(index, agent),
         }

@@ -41,14 +41,14 @@ impl SlotCells {
     /// Passes the cells of `series` (ascending) to `out`, each with the index of its series.
     pub(crate) fn cells(&self, series: &[SeriesId], mut out: impl FnMut(usize, &Cell)) {
         let mut row: Option<(u32, Option<&CellRow>)> = None;
-        for (place, id) in series.iter().enumerate() {
+        for (index, id) in series.iter().enumerate() {
             let (number, lane) = row_and_lane(*id);
             if row.is_none_or(|(last, _)| last != number) {
                 row = Some((number, self.row(number)));
             }
             let found = row.and_then(|(_, row)| row?.cell(lane));
             if let Some(cell) = found.filter(|cell| !cell.is_empty()) {
-                out(place, &cell);
+                out(index, &cell);
             }
         }
     }
@@ -68,8 +68,8 @@ impl SlotCells {
     fn enter(&mut self, number: u32, grown: &mut usize) -> usize {
         let next = self.rows.len() as u32;
         let room = self.room_bytes();
-        let place = *self.index.entry(number).or_insert(next);
-        if place == next {
+        let index = *self.index.entry(number).or_insert(next);
+        if index == next {
             if next == 0 {
                 self.rows.reserve_exact(1);
             }
@@ -78,7 +78,7 @@ impl SlotCells {
             self.rows.push(row);
             *grown += self.room_bytes() - room;
         }
-        place as usize
+        index as usize
     }
 
     fn room_bytes(&self) -> usize {
@@ -217,8 +217,8 @@ mod tests {
             let find = |slot: i64, series: u32| {
                 let mut found = None;
                 let row = [series.saturating_sub(1), series, series + 1, series + 70].map(SeriesId);
-                let place = row.iter().position(|id| id.0 == series)?;
-                map.slots(slot..slot + 1).next()?.1.cells(&row[place..], |at, cell| {
+                let first = row.iter().position(|id| id.0 == series)?;
+                map.slots(slot..slot + 1).next()?.1.cells(&row[first..], |at, cell| {
                     found = if at == 0 { Some(*cell) } else { found };
                 });
                 found

@@ -22,7 +22,7 @@ const NO_RATE: u64 = 0x7ff4_6e6f_7261_7465;
 pub(crate) struct CellRow {
     number: u32,
     /// The index of each series' cell plus 1; 0 when the series has no cell.
-    places: [u8; SERIES_PER_ROW],
+    positions: [u8; SERIES_PER_ROW],
     /// The cells while each has one sample.
     lone: Vec<LoneCell>,
     /// The cells once they are whole; without capacity until then.
@@ -69,7 +69,7 @@ impl LoneCell {
 impl CellRow {
     pub(super) fn new(number: u32) -> Self {
         let lone = Vec::with_capacity(1);
-        Self { number, places: [0; SERIES_PER_ROW], lone, whole: Vec::new() }
+        Self { number, positions: [0; SERIES_PER_ROW], lone, whole: Vec::new() }
     }
 
     /// Returns the number of the row.
@@ -79,15 +79,15 @@ impl CellRow {
 
     /// Returns whether a series has a cell.
     pub(super) fn has(&self, lane: usize) -> bool {
-        self.places[lane] > 0
+        self.positions[lane] > 0
     }
 
     /// Returns the cell of a series.
     pub(crate) fn cell(&self, lane: usize) -> Option<Cell> {
-        let place = usize::from(self.places[lane]).checked_sub(1)?;
-        match self.whole.get(place) {
+        let position = usize::from(self.positions[lane]).checked_sub(1)?;
+        match self.whole.get(position) {
             Some(cell) => Some(*cell),
-            None => self.lone.get(place).map(|cell| cell.cell()),
+            None => self.lone.get(position).map(|cell| cell.cell()),
         }
     }
 
@@ -108,10 +108,10 @@ impl CellRow {
 
     /// Merges a cell into the cell of a series; returns the number of added bytes.
     pub(super) fn merge(&mut self, lane: usize, cell: &Cell) -> usize {
-        let place = usize::from(self.places[lane]);
-        if place > 0 {
+        let position = usize::from(self.positions[lane]);
+        if position > 0 {
             let grown = self.make_whole();
-            self.whole[place - 1].merge(cell);
+            self.whole[position - 1].merge(cell);
             return grown;
         }
         if cell.is_empty() {
@@ -121,7 +121,7 @@ impl CellRow {
             Some(lone) if self.is_lone() => push(&mut self.lone, lone),
             _ => self.make_whole() + push(&mut self.whole, *cell),
         };
-        self.places[lane] = self.count() as u8;
+        self.positions[lane] = self.count() as u8;
         grown
     }
 

@@ -49,8 +49,8 @@ impl<'a, T> Slots<'a, T> {
         at: UnixMillis,
         make: impl FnOnce(Option<GranularityIndex>, UnixMillis) -> T,
     ) -> Slot<'_, T> {
-        let fits = |place: &usize| {
-            self.remembered.get(*place).is_some_and(|slot| slot.times.contains(&at.0))
+        let fits = |position: &usize| {
+            self.remembered.get(*position).is_some_and(|slot| slot.times.contains(&at.0))
         };
         let found = [self.last, self.last + 1, 0].into_iter().find(fits);
         self.last = found.unwrap_or_else(|| self.remember(at, make));
@@ -70,11 +70,12 @@ impl<'a, T> Slots<'a, T> {
         let start = granularity.slot_start(at);
         let end = self.keeping.same_until(at).min(start.plus(granularity.width_ms));
         let slot = Remembered { times: start.0..end.0, finest, value: make(finest, start) };
-        let place = if self.remembered.is_empty() { 0 } else { (self.last + 1) % REMEMBERED_MAX };
-        match self.remembered.get_mut(place) {
+        let position =
+            if self.remembered.is_empty() { 0 } else { (self.last + 1) % REMEMBERED_MAX };
+        match self.remembered.get_mut(position) {
             Some(oldest) => *oldest = slot,
             None => self.remembered.push(slot),
         }
-        place
+        position
     }
 }

@@ -84,8 +84,8 @@ impl Classes {
 
     /// Returns the class with a name, if it has levels.
     pub(crate) fn named(&self, name: &str) -> Option<ClassIndex> {
-        let place = self.all.iter().position(|class| class.name == name)?;
-        Some(ClassIndex(place as u8))
+        let position = self.all.iter().position(|class| class.name == name)?;
+        Some(ClassIndex(position as u8))
     }
 
     /// Returns all levels that accept samples, in the order of their indexes in the store.

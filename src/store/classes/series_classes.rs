@@ -68,7 +68,7 @@ pub(crate) struct SeriesClasses {
     starts: Vec<UnixMillis>,
     histories: Vec<History>,
     /// The position of each history.
-    places: HashMap<History, u32, FixedState>,
+    positions: HashMap<History, u32, FixedState>,
     of_series: Vec<u32>,
 }
 
@@ -79,7 +79,7 @@ impl SeriesClasses {
             rules: Arc::new(RuleBook::new(epochs, classes)),
             starts: epochs.iter().map(|epoch| epoch.from).collect(),
             histories: Vec::new(),
-            places: HashMap::default(),
+            positions: HashMap::default(),
             of_series: Vec::new(),
         }
     }
@@ -104,11 +104,11 @@ impl SeriesClasses {
         let default = || vec![ClassIndex::DEFAULT; self.starts.len()].into_boxed_slice();
         let history = history.unwrap_or_else(default);
         let next = self.histories.len() as u32;
-        let place = *self.places.entry(history).or_insert_with_key(|history| {
+        let position = *self.positions.entry(history).or_insert_with_key(|history| {
             self.histories.push(history.clone());
             next
         });
-        self.of_series.push(place);
+        self.of_series.push(position);
     }
 
     /// Returns the class of a series' samples at a time.
@@ -116,7 +116,7 @@ impl SeriesClasses {
     pub(crate) fn at(&self, series: SeriesId, at: UnixMillis) -> ClassIndex {
         match self.of_series.get(series.0 as usize) {
             None => ClassIndex::DEFAULT,
-            Some(place) => self.histories[*place as usize][self.epoch(at)],
+            Some(position) => self.histories[*position as usize][self.epoch(at)],
         }
     }
 
@@ -163,9 +163,9 @@ impl SeriesClasses {
         for id in series {
             let classes = match self.history_of(*id) {
                 None => &[ClassIndex::DEFAULT][..],
-                Some(place) => {
+                Some(position) => {
                     let epochs = self.epoch(range.start)..=self.epoch(range.end.minus(1));
-                    &self.histories[place as usize][epochs]
+                    &self.histories[position as usize][epochs]
                 }
             };
             for class in classes.iter().collect::<BTreeSet<_>>() {

@@ -37,8 +37,8 @@ impl Epoch {
             push_text(&mut row, class);
             row.extend((selector.matchers().len() as u16).to_le_bytes());
             for TagMatcher { tag, comparison, value } in selector.matchers() {
-                let place = TagComparison::ALL.iter().position(|known| known == comparison);
-                row.push(place.unwrap_or_default() as u8);
+                let position = TagComparison::ALL.iter().position(|known| known == comparison);
+                row.push(position.unwrap_or_default() as u8);
                 push_text(&mut row, tag);
                 push_text(&mut row, value);
             }
@@ -56,9 +56,9 @@ impl Epoch {
             let (matchers, after) = rest.split_first_chunk()?;
             rest = after;
             let mut read = || {
-                let (place, after) = rest.split_first()?;
+                let (position, after) = rest.split_first()?;
                 rest = after;
-                let comparison = *TagComparison::ALL.get(usize::from(*place))?;
+                let comparison = *TagComparison::ALL.get(usize::from(*position))?;
                 let (tag, value) = (take_text(&mut rest)?, take_text(&mut rest)?);
                 Some(TagMatcher { tag, comparison, value })
             };

@@ -157,7 +157,7 @@ impl Growth {
             return slot_of(&slot, cell);
         }
         let newest = self.before.iter().max_by_key(|before| before.at).copied();
-        let place = self.before.iter().position(|before| before.of.0 == of.0);
+        let position = self.before.iter().position(|before| before.of.0 == of.0);
         let both_are_levels =
             |newest: &ReadingBefore| newest.of.1 != Kind::Delta && of.1 != Kind::Delta;
         let cell = match newest.filter(both_are_levels) {
@@ -169,9 +169,9 @@ impl Growth {
             // A counter's cell includes the growth since the previous reading of its stretch.
             Some(newest) if of.1 == Kind::Counter && newest.of.0 == of.0 => cell,
             Some(newest) => {
-                let of_counter = place.filter(|_| of.1 == Kind::Counter);
+                let of_counter = position.filter(|_| of.1 == Kind::Counter);
                 let included = of_counter
-                    .map_or(0.0, |place| growth(self.before[place].value, slot.cell.first));
+                    .map_or(0.0, |position| growth(self.before[position].value, slot.cell.first));
                 let grown = growth(newest.value, slot.cell.first);
                 let rate = rate(grown, first_at(&slot) - newest.at);
                 let mut cell = cell;
@@ -181,8 +181,8 @@ impl Growth {
             None => cell,
         };
         let last = ReadingBefore::of(&slot, of);
-        match place {
-            Some(place) => self.before[place] = last,
+        match position {
+            Some(position) => self.before[position] = last,
             None => self.before.push(last),
         }
         slot_of(&slot, cell)

@@ -36,7 +36,7 @@ impl<T> Spare<T> {
 #[derive(Debug, Default)]
 pub(crate) struct Buffers {
     pub(super) numbers: Vec<u64>,
-    pub(super) places: Vec<u64>,
+    pub(super) positions: Vec<u64>,
     pub(super) highs: Vec<u64>,
     /// Columns of whole numbers, and of doubles.
     pub(super) whole: Spare<i64>,

@@ -29,12 +29,14 @@ impl Plan {
     /// Returns the cheapest plan for `count` numbers of at most `longest` bits; `counts` contains
     /// the number of values of each bit length.
     fn of(counts: &[u16; 65], count: usize, longest: u32) -> Self {
-        let place = place_width(count) as usize;
+        let position_bits = position_width(count) as usize;
         let whole = Self { bits: count * longest as usize, width: longest, longest, patches: 0 };
         let (mut best, mut patches) = (whole, 0);
         for width in (0..longest).rev() {
             patches += usize::from(counts[width as usize + 1]);
-            let bits = count * width as usize + patches * (place + (longest - width) as usize) + 24;
+            let bits = count * width as usize
+                + patches * (position_bits + (longest - width) as usize)
+                + 24;
             if bits < best.bits {
                 best = Self { bits, width, longest, patches };
             }
@@ -44,7 +46,7 @@ impl Plan {
 }
 
 /// Returns the number of bits of an index into `count` numbers.
-fn place_width(count: usize) -> u32 {
+fn position_width(count: usize) -> u32 {
     bits_of(count.saturating_sub(1) as u64)
 }
 
@@ -190,7 +192,7 @@ fn write_packed(
     pack(numbers.clone(), width, out);
     if patches > 0 {
         let far = numbers.enumerate().filter(|(_, number)| bits_of(*number) > width);
-        pack(far.clone().map(|(place, _)| place as u64), place_width(count), out);
+        pack(far.clone().map(|(position, _)| position as u64), position_width(count), out);
         pack(far.map(|(_, number)| number >> width), longest - width, out);
     }
 }
@@ -270,16 +272,16 @@ fn read_dense(
     out: &mut Vec<i64>,
 ) -> Result<(), Misfit> {
     let Shape { mode, width, base, patches, high } = Shape::read(from, mode, count)?;
-    let Buffers { numbers, places, highs, .. } = buffers;
+    let Buffers { numbers, positions, highs, .. } = buffers;
     unpack(from.take(packed_bytes(count, width))?, count.min(limit), width, numbers);
     if patches > 0 {
-        let place = place_width(count);
-        unpack(from.take(packed_bytes(patches, place))?, patches, place, places);
+        let position_bits = position_width(count);
+        unpack(from.take(packed_bytes(patches, position_bits))?, patches, position_bits, positions);
         unpack(from.take(packed_bytes(patches, high))?, patches, high, highs);
-        for (place, high) in places.iter().zip(&*highs) {
-            match numbers.get_mut(*place as usize) {
+        for (position, high) in positions.iter().zip(&*highs) {
+            match numbers.get_mut(*position as usize) {
                 Some(number) => *number |= high.checked_shl(width).unwrap_or(0),
-                None if (*place as usize) < count => {}
+                None if (*position as usize) < count => {}
                 None => return Err(from.misfit()),
             }
         }
@@ -306,7 +308,7 @@ pub(super) fn skip(from: &mut Cursor<'_>, count: usize) -> Result<(), Misfit> {
     let Shape { width, patches, high, .. } = Shape::read(from, mode, count)?;
     from.take(packed_bytes(count, width))?;
     if patches > 0 {
-        from.take(packed_bytes(patches, place_width(count)))?;
+        from.take(packed_bytes(patches, position_width(count)))?;
         from.take(packed_bytes(patches, high))?;
     }
     Ok(())

@@ -94,8 +94,8 @@ impl TileWriter {
         let check = checksum(&self.blocks[from..], tile, lane);
         self.blocks.extend(check);
         self.lengths.push(self.blocks.len() - from);
-        let place = self.share();
-        self.shared.push(place);
+        let position = self.share();
+        self.shared.push(position);
     }
 
     /// Returns the index of the series' times, which are usually equal to the times of the previous
@@ -162,11 +162,12 @@ impl TileWriter {
             let to = self.ranges.get(index + 1).map_or(self.cells.len(), |(_, next)| *next);
             let mut cells = self.cells[*from..to].iter();
             let (at, times) = (read.block(*lane), &self.times[usize::from(self.shared[index])]);
-            let mut place = times.slots.iter();
+            let mut filled_slots = times.slots.iter();
             let Some(block) = at.and_then(|(at, _)| bytes.get(head + at..)) else { return false };
             let outcome =
                 read.cells(*lane, block, 0..slots, Columns::ALL, buffers, |slot, cell| {
-                    let is_next = place.next().is_some_and(|next| usize::from(*next) == slot);
+                    let is_next =
+                        filled_slots.next().is_some_and(|next| usize::from(*next) == slot);
                     same &= is_next && cells.next().is_some_and(|next| is_same(next, &cell));
                 });
             same &= outcome.is_ok() && cells.next().is_none();
@@ -290,8 +291,9 @@ impl TileHead {
     }
 
     fn find(&self, lane: usize) -> Option<(u8, u8, usize, usize)> {
-        let place = self.series.binary_search_by_key(&lane, |series| usize::from(series.0)).ok()?;
-        self.series.get(place).copied()
+        let position =
+            self.series.binary_search_by_key(&lane, |series| usize::from(series.0)).ok()?;
+        self.series.get(position).copied()
     }
 
     /// Visits the cells of a series within a range of slots, decoded from its block, which
@@ -315,8 +317,9 @@ impl TileHead {
             return Err(Misfit(end));
         }
         let times = &self.times[usize::from(shared)];
-        let place = |slot: usize| times.slots.partition_point(|filled| usize::from(*filled) < slot);
-        let (from, to) = (place(slots.start), place(slots.end));
+        let position =
+            |slot: usize| times.slots.partition_point(|filled| usize::from(*filled) < slot);
+        let (from, to) = (position(slots.start), position(slots.end));
         let block = &block[..end + PADDING];
         // Readers split a cell of two samples, which takes all columns.
         let has_pairs = times.n.get(from..to).is_some_and(|n| n.contains(&2));
