@@ -118,7 +118,8 @@ impl ProgramProcess {
     }
 }
 
-/// Waits up to `left` until an event or a pipe is readable. Returns for each event whether it is.
+/// Waits up to `left` until an event or a pipe is readable. Returns, for each event, whether it is
+/// readable.
 fn wait_readable(
     events: [BorrowedFd<'_>; 2],
     pipes: [&Pipe; 2],

@@ -186,7 +186,7 @@ impl RememberedReadings {
         let at_index = readings.get(index).map(|remembered| remembered.reading);
         let replaced = at_index.filter(|old| old.at == new.at);
         let behind = index + usize::from(replaced.is_some());
-        // Next to forgotten readings, the growth is already counted.
+        // The growth next to forgotten readings is already counted.
         let follows_forgotten =
             |index: usize| readings.get(index).is_some_and(|remembered| remembered.after_forgotten);
         if follows_forgotten(index)
