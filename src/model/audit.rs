@@ -21,7 +21,7 @@ pub enum AuditKind {
     Code,
     /// A user of the daemon's machine: a signal, or a command on a stopped data directory.
     Machine,
-    /// Nothing: without access control, or before a key was recognized.
+    /// No credential: access control is off, or no key was recognized.
     None,
 }
 
@@ -52,7 +52,7 @@ pub struct AuditRecord {
     pub address: String,
     /// The method and the route, `login`, `SIGHUP`, or a command.
     pub action: String,
-    /// The object of the change; empty when the route says it all.
+    /// The object of the change; empty when the route is enough.
     pub object: String,
     /// The outcome.
     pub outcome: AuditOutcome,
@@ -60,7 +60,7 @@ pub struct AuditRecord {
     pub status: u16,
     /// The reason of a refusal; else empty.
     pub reason: String,
-    /// The number of equal refusals in this record.
+    /// The number of identical refusals in this record.
     pub count: u64,
 }
 
