@@ -46,7 +46,8 @@ pub use keys::{KeyAnswer, KeyFault, KnownKeys, NewKeyAnswer};
 pub use live::LiveValue;
 pub use near_names::{NearName, NearNames};
 pub use people::{
-    KnownPeople, LoginRequest, NewSession, NewUser, OwnChange, PeopleFault, UserAnswer, UserChange,
+    KnownPeople, LoginRequest, NewSession, NewUser, OwnChange, PeopleFault, SessionAnswer,
+    UserAnswer, UserChange,
 };
 pub use posted::KnownPostedAlerts;
 pub(crate) use records::{Records, fault_of};
