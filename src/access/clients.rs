@@ -2,7 +2,7 @@
 //!
 //! Must never know: TLS, how a certificate is checked.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::scopes::{Scope, Scopes};
 
@@ -41,9 +41,12 @@ impl ClientScopes {
         self.0.is_empty()
     }
 
-    /// Returns true if a name has a scope.
-    pub fn any_has(&self, scope: Scope) -> bool {
-        self.0.values().any(|scopes| scopes.granted().contains(Scopes::of(&[scope])))
+    /// Returns the names that have a scope, in lower case.
+    pub fn with(&self, scope: Scope) -> HashSet<String> {
+        let scope = Scopes::of(&[scope]);
+        let has = |scopes: &Scopes| scopes.granted().contains(scope);
+        let found = self.0.iter().filter(|(_, scopes)| has(scopes));
+        found.map(|(name, _)| name.clone()).collect()
     }
 
     /// Returns the first of a certificate's names that has scopes, and the scopes.

@@ -240,7 +240,10 @@ fn check_tls(Sections { tls, graphite, .. }: &Sections, faults: &mut Faults) {
 fn check_graphite_clients(settings: &Settings, faults: &mut Faults) {
     let Sections { tls, graphite, security, .. } = &settings.sections;
     let is_asked = security.access && !tls.client_ca_file.as_os_str().is_empty();
-    if is_asked && graphite.tls_listen.is_some() && !settings.client_scopes.any_has(Scope::Ingest) {
+    if is_asked
+        && graphite.tls_listen.is_some()
+        && settings.client_scopes.with(Scope::Ingest).is_empty()
+    {
         faults.0.push(
             "graphite.tls_listen: no client may send: with security.access, give the names in \
              their certificates the scope ingest in tls.clients"

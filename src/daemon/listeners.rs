@@ -2,7 +2,7 @@
 //!
 //! Must never know: the other roles, and the order of the stop.
 
-use std::{net::TcpListener, sync::Arc};
+use std::{collections::HashSet, net::TcpListener, sync::Arc};
 
 use actix::{Actor, Addr, Arbiter};
 use actix_http::{HttpService, error::DispatchError};
@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 
 use super::{accepting::Accepting, notice_changes, parts::machine_name};
 use crate::{
-    access::ClientScopes,
+    access::Scope,
     actors::{
         AuditKeeper, Collector, CollectorParts, CollectorSettings, GraphiteClients,
         GraphiteListeners, GraphiteSockets, GraphiteTimeouts, GraphiteTls, Lifeline, Lifelines,
@@ -34,7 +34,7 @@ pub(super) struct ReceivingParts {
     collectors: LiveValue<CollectorSettings>,
     tls: LiveValue<Option<ServerTls>>,
     /// The clients that may send Graphite's protocol over TLS.
-    graphite_clients: LiveValue<Option<ClientScopes>>,
+    graphite_clients: LiveValue<Option<HashSet<String>>>,
 }
 
 impl ReceivingParts {
@@ -53,11 +53,11 @@ pub(super) fn audit_keeper(
     AuditKeeper::new(parts.access.audit.clone(), clock.clone(), lifelines.for_role("audit keeper"))
 }
 
-/// Returns the scopes of Graphite's clients, when they need one: with access control, and when they
-/// must show a certificate.
-fn graphite_clients(settings: &Settings) -> Option<ClientScopes> {
+/// Returns the names of the clients that may send Graphite's protocol over TLS, when they need one:
+/// with access control, and when they must show a certificate.
+fn graphite_clients(settings: &Settings) -> Option<HashSet<String>> {
     let is_asked = !settings.tls.client_ca_file.as_os_str().is_empty();
-    (settings.security.access && is_asked).then(|| settings.client_scopes.clone())
+    (settings.security.access && is_asked).then(|| settings.client_scopes.with(Scope::Ingest))
 }
 
 /// Returns the settings of all collectors.
@@ -125,7 +125,7 @@ pub(super) fn start_graphite(
     };
     let metrics = parts.admin.metrics.clone();
     let clients = GraphiteClients {
-        scopes: receiving.graphite_clients.clone(),
+        names: receiving.graphite_clients.clone(),
         clock: parts.admin.clock.clone(),
         metrics: metrics.clone(),
     };

@@ -1,20 +1,20 @@
 //! The clients that may send over TLS while access control is on.
 
-use std::net::IpAddr;
+use std::{collections::HashSet, net::IpAddr};
 
 use crate::{
-    access::{ClientScopes, Scope, Scopes},
     clock::TrustedClock,
     kept::LiveValue,
     telemetry::Metrics,
     tls::{ClientCertificate, Stream},
 };
 
-/// The scopes of clients by the names in their certificates.
+/// The names of clients that may send.
 #[derive(Debug, Clone)]
 pub struct GraphiteClients {
-    /// The scopes, which a reload changes; `None`: every client whose handshake succeeds may send.
-    pub scopes: LiveValue<Option<ClientScopes>>,
+    /// The names, of which a certificate must have one; a reload changes them. `None`: every client
+    /// whose handshake succeeds may send.
+    pub names: LiveValue<Option<HashSet<String>>>,
     /// The clock, by which certificates expire.
     pub clock: TrustedClock,
     /// The metrics.
@@ -45,19 +45,15 @@ impl Client {
     }
 
     fn allowed(&self) -> Result<String, (&'static str, &'static str)> {
-        let scopes = self.clients.scopes.get();
-        let Some(scopes) = &*scopes else { return Ok(format!("graphite {}", self.address)) };
+        let names = self.clients.names.get();
+        let Some(names) = &*names else { return Ok(format!("graphite {}", self.address)) };
         let certificate = self.certificate.as_ref();
         let certificate = certificate.ok_or(("key", "the client has no readable certificate"))?;
         if self.clients.clock.now() >= certificate.expires {
             return Err(("key", "the certificate has expired"));
         }
-        let found = scopes.find(&certificate.names);
-        let (name, scopes) =
-            found.ok_or(("key", "no name of the certificate is in tls.clients"))?;
-        if scopes.granted().contains(Scopes::of(&[Scope::Ingest])) {
-            return Ok(format!("graphite {name}"));
-        }
-        Err(("scope", "the name of the certificate lacks the scope ingest in tls.clients"))
+        let known = certificate.names.iter().find(|name| names.contains(*name));
+        let lacks = "no name of the certificate has the scope ingest in tls.clients";
+        known.map(|name| format!("graphite {name}")).ok_or(("scope", lacks))
     }
 }

@@ -207,7 +207,9 @@ test("a code is made, copied as a command, used by an agent's request, and revok
   context,
   page,
   startDaemon,
+  watch,
 }) => {
+  watch.permit(/Failed to load resource/);
   await context.grantPermissions(["clipboard-read", "clipboard-write"]);
   const daemon = await startDaemon(ACCESS);
   await openWithKey(page, `${daemon.url}/access?show=codes`, await firstKey(daemon));
@@ -225,7 +227,10 @@ test("a code is made, copied as a command, used by an agent's request, and revok
     expect(words.slice(0, 3)).toEqual(["granary-agent", "enroll", daemon.url]);
     return words[3] ?? "";
   };
-  const rows = page.getByRole("table").locator("tbody tr");
+  const table = page.getByRole("table").locator("tbody tr");
+  // The first start made a code for the first administrator.
+  const rows = table.filter({ hasNotText: "The first administrator" });
+  await expect(table).toHaveCount(1);
   const code = await make("web1");
   await expect(rows).toHaveCount(1);
   await expect(rows).toContainText("web1…");
@@ -239,14 +244,16 @@ test("a code is made, copied as a command, used by an agent's request, and revok
   expect(await enroll(code, "db1")).toBe(400);
   expect(await enroll(code, "web1")).toBe(201);
   await page.getByRole("button", { name: "Keys" }).click();
-  await expect(rows.filter({ hasText: "web1" })).toHaveCount(1);
+  await expect(table.filter({ hasText: "web1" })).toHaveCount(1);
   await page.getByRole("button", { name: "Codes" }).click();
-  await expect(page.getByRole("heading", { name: "No codes" })).toBeVisible();
+  await expect(table).toHaveCount(1);
+  await expect(rows).toHaveCount(0);
   const other = await make("");
   await expect(rows).toContainText("Any agent");
   await rows.getByRole("button", { name: /^Revoke/ }).click();
   const question = page.getByRole("dialog", { name: /^Revoke/ });
   await question.getByRole("button", { name: "Revoke" }).click();
-  await expect(page.getByRole("heading", { name: "No codes" })).toBeVisible();
+  await expect(table).toHaveCount(1);
+  await expect(rows).toHaveCount(0);
   expect(await enroll(other, "web1")).toBe(401);
 });
