@@ -153,7 +153,7 @@ mod tests {
         let text =
             ["10.0.0.0/8x", "10.0.0.0/33", "0.0.0.0/0", "::/0", "web1", "", "::ffff:1.2.3.4"];
         assert_eq!(proxies(&text).unwrap_err().len(), text.len());
-        assert!(proxies(&vec!["10.0.0.1"; ENTRIES_MAX + 1]).is_err());
+        assert!(proxies(&["10.0.0.1"; ENTRIES_MAX + 1]).is_err());
         let none = proxies(&[]).unwrap();
         assert!(!none.contains(IpAddr::from([127, 0, 0, 1])) && !none.has_remote());
         assert!(!proxies(&["127.0.0.0/8", "::1", "127.0.0.1"]).unwrap().has_remote());
