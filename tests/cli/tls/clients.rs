@@ -109,8 +109,8 @@ fn with_access_control_a_graphite_client_needs_a_name_with_the_scope_ingest() {
     writeln!(lines, "of.relay 1 -1").unwrap();
     served.wait_until("no line", || has("of.relay"));
     assert!(!has("of.reader") && !has("of.stranger"));
-    let senders = as_reader("/api/v1/senders");
-    assert!(senders.contains("graphite relay.example.org"), "{senders}");
+    let status = as_reader("/api/v1/status");
+    assert!(status.contains("graphite relay.example.org"), "{status}");
     let refused = |reason: &str| {
         let metrics = as_reader("/metrics");
         let name = format!("granary_requests_refused_total{{reason=\"{reason}\"}} ");
