@@ -173,7 +173,7 @@ function CodeCard({ entry, onRevoke }: Props) {
 function For({ entry: { purpose, project, senders } }: { entry: CodeEntry }) {
   if (purpose === "first_admin") return <>The first administrator</>;
   return (
-    <>
+    <div>
       {senders === null ? "Any agent" : "Agents "}
       {senders !== null && <span class="mono">{senders}…</span>}
       {project !== "default" && (
@@ -182,12 +182,12 @@ function For({ entry: { purpose, project, senders } }: { entry: CodeEntry }) {
           project <span class="mono">{project}</span>
         </small>
       )}
-    </>
+    </div>
   );
 }
 
 function keyText({ key_life_ms }: CodeEntry): string {
-  return key_life_ms === null ? "–" : `Renewed every ${lengthText(key_life_ms, 1)}`;
+  return key_life_ms === null ? "–" : `${lengthText(key_life_ms, 1)}, renews itself`;
 }
 
 function Made({ entry: { created, created_by } }: { entry: CodeEntry }) {
