@@ -15,6 +15,7 @@ use actix_web::{
     http::{
         Method, StatusCode,
         header::{self, HeaderName, HeaderValue},
+        uri::Authority,
     },
 };
 
@@ -97,7 +98,7 @@ impl HostNames {
         let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or(NOT_TEXT));
         let host = text(header::HOST);
         // A target with a host replaces `Host` (RFC 9112, section 3.2.2).
-        let target = head.uri.authority().map(|authority| authority.as_str());
+        let target = head.uri.authority().map(Authority::as_str);
         if host.into_iter().chain(target).any(|host| !self.contains(host)) {
             return Err(ForeignRequest::Host);
         }

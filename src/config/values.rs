@@ -157,7 +157,7 @@ pub(super) mod role_or_none {
         text.parse().map(Some).map_err(unknown)
     }
 
-    #[expect(clippy::ref_option, reason = "serde asks for it")]
+    #[expect(clippy::ref_option, clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
     pub(in crate::config) fn serialize<S: Serializer>(
         value: &Option<Role>,
         to: S,

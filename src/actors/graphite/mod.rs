@@ -81,7 +81,7 @@ enum Handshake {
     /// No handshake.
     None,
     /// A handshake with the certificate in use.
-    Tls(GraphiteTls, Handshakes),
+    Tls(Box<GraphiteTls>, Handshakes),
 }
 
 /// The configuration of TLS.
@@ -136,7 +136,7 @@ impl GraphiteListeners {
         for (socket, protocol, handshake) in [
             (&sockets.lines, lines, Handshake::None),
             (&sockets.pickles, pickles, Handshake::None),
-            (&sockets.lines_over_tls, lines, Handshake::Tls(tls, handshakes)),
+            (&sockets.lines_over_tls, lines, Handshake::Tls(Box::new(tls), handshakes)),
         ] {
             if let Some(socket) = socket {
                 let listener = socket.try_clone()?;

@@ -164,17 +164,18 @@ impl AccessRefusal {
                 );
                 answer::error(self.status(), "forbidden", message)
             }
-            // Senders keep their samples on a 503.
-            Self::Unread(file) => {
-                let message = format!(
-                    "the keys cannot be read, because {file} is damaged: restore a snapshot, or \
-                     remove damaged/{file} from the data directory, restart the daemon and make \
-                     new keys"
-                );
-                answer::error(self.status(), "keys_unread", message)
-            }
+            Self::Unread(file) => unread(file),
         }
     }
+}
+
+/// Refuses a request while the keys are in a damaged file. Senders keep their samples on a 503.
+fn unread(file: &str) -> HttpResponse {
+    let message = format!(
+        "the keys cannot be read, because {file} is damaged: restore a snapshot, or remove \
+         damaged/{file} from the data directory, restart the daemon and make new keys"
+    );
+    answer::error(StatusCode::SERVICE_UNAVAILABLE, "keys_unread", message)
 }
 
 /// A challenge to Basic would open the browser's dialog on the page's requests.
