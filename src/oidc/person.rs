@@ -122,21 +122,13 @@ impl Provider {
             .set_pkce_verifier(PkceCodeVerifier::new(login.verifier.clone()))
             .request(&http)
             .map_err(token_fault)?;
-        let claims = match claims(settings, &metadata, &tokens, login, now) {
-            Err(ClaimsVerificationError::SignatureVerification(
-                SignatureVerificationError::NoMatchingKey,
-            )) => match self.metadata_again(&http, now) {
-                Some(metadata) => {
-                    let metadata = metadata?;
-                    claims(settings, &metadata, &tokens, login, now)
-                }
-                None => Err(ClaimsVerificationError::SignatureVerification(
-                    SignatureVerificationError::NoMatchingKey,
-                )),
-            },
-            result => result,
-        };
-        let claims = claims.map_err(|cause| ProviderFault::Refused(with_causes(&cause)))?;
+        let mut found = claims(settings, &metadata, &tokens, login, now);
+        if found.as_ref().is_err_and(is_unknown_key)
+            && let Some(again) = self.metadata_again(&http, now)
+        {
+            found = claims(settings, &*again?, &tokens, login, now);
+        }
+        let claims = found.map_err(|cause| ProviderFault::Refused(with_causes(&cause)))?;
         let groups = match groups_in(claims.additional_claims(), &settings.groups_claim) {
             Some(groups) => groups,
             None => groups_of_user_info(settings, &client, &http, (claims, tokens.access_token()))?,
@@ -175,6 +167,12 @@ fn claims<'a>(
     .set_allowed_algs(SIGNATURES)
     .set_time_fn(move || now);
     token.claims(&verifier, &Nonce::new(login.nonce.clone()))
+}
+
+fn is_unknown_key(cause: &ClaimsVerificationError) -> bool {
+    let unknown =
+        ClaimsVerificationError::SignatureVerification(SignatureVerificationError::NoMatchingKey);
+    *cause == unknown
 }
 
 /// Returns the groups in claims; `None` without the claim.
@@ -216,15 +214,16 @@ fn token_fault<E: std::error::Error + 'static>(
     cause: RequestTokenError<E, StandardErrorResponse<CoreErrorResponseType>>,
 ) -> ProviderFault {
     let RequestTokenError::ServerResponse(answer) = &cause else { return unavailable(cause) };
-    let text = format!("the provider refuses the code: {answer}");
-    match answer.error() {
-        CoreErrorResponseType::InvalidClient | CoreErrorResponseType::UnauthorizedClient => {
-            ProviderFault::Client(format!(
-                "the provider refuses client_id or client_secret of security.oidc: {answer}"
-            ))
-        }
-        _ => ProviderFault::Refused(text),
+    let is_of_client = matches!(
+        answer.error(),
+        CoreErrorResponseType::InvalidClient | CoreErrorResponseType::UnauthorizedClient
+    );
+    if is_of_client {
+        return ProviderFault::Client(format!(
+            "the provider refuses client_id or client_secret of security.oidc: {answer}"
+        ));
     }
+    ProviderFault::Refused(format!("the provider refuses the code: {answer}"))
 }
 
 #[cfg(test)]

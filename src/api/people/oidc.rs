@@ -173,12 +173,12 @@ async fn begin_session(
         shared.audit.note_login_at(issuer, &name, from, LoginOutcome::Done, now);
         Ok(session)
     });
-    begun.await.map_err(|_| LoginProblem::Failed)?.map_err(|fault: PeopleFault| match fault {
-        PeopleFault::Disabled => LoginProblem::Disabled,
-        fault => {
-            tracing::error!(cause = %fault, "cannot begin the session of a provider's user");
-            LoginProblem::Failed
+    begun.await.map_err(|_| LoginProblem::Failed)?.map_err(|fault: PeopleFault| {
+        if matches!(fault, PeopleFault::Disabled) {
+            return LoginProblem::Disabled;
         }
+        tracing::error!(cause = %fault, "cannot begin the session of a provider's user");
+        LoginProblem::Failed
     })
 }
 

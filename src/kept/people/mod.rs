@@ -202,9 +202,8 @@ impl KnownPeople {
     fn answer(&self, user: &User, now: UnixMillis) -> UserAnswer {
         let record = &user.record;
         let sessions = self.0.sessions.read();
-        let is_own = |session: &SessionRecord| {
-            session.user == user.name && session.generation == record.generation
-        };
+        let is_own =
+            |session: &SessionRecord| session.user == user.name && self.user_of(session).is_some();
         let sessions = sessions.all(now).filter(|session| is_own(&session.record)).count();
         UserAnswer {
             name: user.name.clone(),
@@ -216,7 +215,7 @@ impl KnownPeople {
             created: record.created,
             created_by: record.created_by.clone(),
             last_login: record.last_login,
-            sessions: if record.disabled { 0 } else { sessions },
+            sessions,
         }
     }
 

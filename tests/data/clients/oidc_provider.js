@@ -17,6 +17,9 @@ function key() {
   return { ...pair.privateKey.export({ format: "jwk" }), kid, alg, use: "sig" };
 }
 
+// The caller reads one line.
+console.info = console.error;
+
 async function main() {
   const library = join(process.env.NODE_PATH, "oidc-provider/lib/index.js");
   const { Provider } = await import(pathToFileURL(library));
