@@ -1,4 +1,4 @@
-//! People of a provider of OpenID Connect: the names of their users, and the roles that their
+//! People of a provider of `OpenID` Connect: the names of their users, and the roles that their
 //! groups give them.
 //!
 //! Must never know: the protocol, sessions.

@@ -1,4 +1,4 @@
-//! The provider of OpenID Connect.
+//! The provider of `OpenID` Connect.
 //!
 //! Must never know: the protocol, sessions.
 

@@ -1,4 +1,5 @@
-//! OpenID Connect: a provider identifies people for the daemon (authorization code flow with PKCE).
+//! `OpenID` Connect: a provider identifies people for the daemon (authorization code flow with
+//! PKCE).
 //!
 //! The only user of the library openidconnect. All functions of [`Provider`] wait for the network,
 //! and time is an argument. Must never know: HTTP routes, users, sessions.

@@ -177,13 +177,10 @@ fn is_unknown_key(cause: &ClaimsVerificationError) -> bool {
 
 /// Returns the groups in claims; `None` without the claim.
 fn groups_in(claims: &OtherClaims, name: &str) -> Option<Vec<String>> {
-    let texts = match claims.0.get(name)? {
-        serde_json::Value::Array(values) => {
-            values.iter().filter_map(|value| value.as_str()).collect()
-        }
-        value => value.as_str().into_iter().collect::<Vec<_>>(),
-    };
-    Some(texts.into_iter().map(str::to_owned).collect())
+    let value = claims.0.get(name)?;
+    let values = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
+    let texts = values.iter().filter_map(serde_json::Value::as_str);
+    Some(texts.map(str::to_owned).collect())
 }
 
 /// Fetches the claims that are not in the token, where the provider offers them.
@@ -205,7 +202,6 @@ fn groups_of_user_info(
     Ok(groups_in(info.additional_claims(), &settings.groups_claim).unwrap_or_default())
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "a function for `map_err`")]
 fn unavailable(cause: impl std::error::Error) -> ProviderFault {
     ProviderFault::Unavailable(with_causes(&cause))
 }

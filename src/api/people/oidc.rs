@@ -94,7 +94,7 @@ async fn begin_at(
     let cookie = set_login_cookie(request, &login.cookie);
     let asked = provider.clone();
     let address = parts.provider_logins.ask(move || asked.login_address(&login, now)).await;
-    let address = address.map_err(problem_of)?;
+    let address = address.map_err(|fault| problem_of(&fault))?;
     Ok(redirect(&address, [cookie]))
 }
 
@@ -147,7 +147,7 @@ async fn finish_at(
         let (address, cause) = (address(request), cause.chars().take(400).collect::<String>());
         tracing::warn!(%address, cause, "refused a login at the provider");
     }
-    let person = person.map_err(problem_of)?;
+    let person = person.map_err(|fault| problem_of(&fault))?;
     *name = person.user_name();
     let roles = provider.settings().rules.roles_of(&person).ok_or(LoginProblem::NoRole)?;
     begin_session(request, parts, provider, (person, roles)).await
@@ -182,7 +182,7 @@ async fn begin_session(
     })
 }
 
-fn problem_of(fault: AskFault) -> LoginProblem {
+fn problem_of(fault: &AskFault) -> LoginProblem {
     match fault {
         AskFault::Busy => LoginProblem::Busy,
         AskFault::Failed => LoginProblem::Failed,
