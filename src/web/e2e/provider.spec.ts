@@ -55,6 +55,8 @@ test("a person logs in with the button, at the provider's form", async ({
   watch,
 }) => {
   watch.permit(/Failed to load resource/);
+  // The provider's own form.
+  watch.permit(/fonts\.googleapis\.com/);
   const daemon = await startDaemon(ACCESS);
   const port = await freePort();
   const provider = `http://127.0.0.1:${port}`;

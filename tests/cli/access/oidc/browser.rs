@@ -11,7 +11,7 @@ use serde_json::json;
 
 pub(super) const SECRET: &str = "a secret of tests & of nothing else";
 
-/// A provider of OpenID Connect that runs until this value is dropped.
+/// A provider that runs until this value is dropped.
 pub(super) struct ProviderProcess {
     child: Child,
     /// The process would end when it prints a notice that nobody reads.

@@ -1,4 +1,4 @@
-//! Logins at a real provider of OpenID Connect: the npm package oidc-provider with its own forms.
+//! Logins at a real provider: the npm package oidc-provider with its own forms.
 
 mod browser;
 
@@ -85,7 +85,7 @@ impl WithProvider {
         project: &str,
         body: &str,
     ) -> (u16, Value) {
-        let cookie = format!("granary={}", browser.cookies.get("granary").unwrap());
+        let cookie = format!("granary={}", browser.cookies["granary"]);
         let headers = [("Cookie", &*cookie), ("X-Scope-OrgID", project)];
         let (status, me) = self.guarded.send_with("GET", "/api/v1/access/me", &headers, "");
         if status != 200 || path.ends_with("/me") {
