@@ -6,6 +6,7 @@
 mod attempts;
 mod audited;
 mod credentials;
+mod provider_logins;
 mod refusal;
 mod session;
 
@@ -45,8 +46,10 @@ use crate::{
 pub use attempts::Logins;
 pub(super) use attempts::{Outcome, Turn, address};
 pub(super) use audited::{note_caller, note_object};
+pub(super) use provider_logins::AskFault;
+pub use provider_logins::ProviderLogins;
 use refusal::{AccessRefusal, PROJECT_HEADER};
-pub(super) use session::set_cookie;
+pub(super) use session::{login_cookie, set_cookie, set_login_cookie};
 
 /// The header of responses to a key that its holder should renew.
 const RENEW_KEY: HeaderName = HeaderName::from_static(RENEW_KEY_HEADER);
@@ -80,6 +83,8 @@ pub struct AccessParts {
     pub logins: Logins,
     /// The least role whose users need a second factor.
     pub totp_role: LiveValue<Option<Role>>,
+    /// The logins at a provider.
+    pub provider_logins: ProviderLogins,
     /// The failed keys and codes by address.
     pub failures: KeyFailures,
 }

@@ -34,7 +34,7 @@ impl KnownPeople {
         let sessions = self.0.sessions.read();
         let own = sessions.all(now).filter(|(_, session)| {
             let record = &session.record;
-            record.user == user.name && record.generation == user.record.generation
+            record.user == user.name && self.user_of(record).is_some()
         });
         let answer = |(id, session): (&Digest, &Arc<Session>)| SessionAnswer {
             id: *id,

@@ -3,6 +3,7 @@
 mod audit;
 mod enroll;
 mod matrix;
+mod oidc;
 mod people;
 mod projects;
 mod senders;
