@@ -9,6 +9,7 @@ mod keys;
 mod live;
 mod load;
 mod projects;
+mod publish;
 mod reload;
 mod retention;
 mod sections;
@@ -21,10 +22,11 @@ pub use live::LiveSettings;
 pub(crate) use load::read;
 pub use load::{Overrides, SettingsSource, load};
 pub use projects::ProjectSettings;
+pub use publish::PublishSettings;
 pub use reload::{Difference, compare, from_shown, reopening_settings, restart_settings};
 pub use sections::{
-    Alerts, Graphite, Ingest, Level, Limits, Log, Preallocation, Project, Promql, QUERIES_MAX,
-    Retention, Rule, Sections, Security, Server, Snapshots, Storage, Telemetry, Tls,
+    Alerts, Graphite, Ingest, Level, Limits, Log, Preallocation, Project, Promql, Publish,
+    QUERIES_MAX, Retention, Rule, Sections, Security, Server, Snapshots, Storage, Telemetry, Tls,
 };
 pub use settings::Settings;
 

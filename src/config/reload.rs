@@ -29,7 +29,7 @@ enum Applied {
 use Applied::{Live, Reopening, Restart};
 
 /// The settings, and the way in which their changes are applied.
-const SETTINGS: [(&str, Applied); 54] = [
+const SETTINGS: [(&str, Applied); 57] = [
     ("server.listen", Restart("the address is opened at the start")),
     ("server.workers", Reopening),
     ("server.connections_max", Reopening),
@@ -77,6 +77,9 @@ const SETTINGS: [(&str, Applied); 54] = [
     ("alerts.notifications", Live),
     ("alerts.interval", Live),
     ("preallocation.enabled", Live),
+    ("publish.uri", Reopening),
+    ("publish.database", Reopening),
+    ("publish.collections", Reopening),
     ("snapshots.bytes_max", Live),
     ("snapshots.retention", Live),
     ("log.format", Live),

@@ -16,6 +16,7 @@ use super::{
     exposure,
     faults::Faults,
     projects::{ProjectSettings, projects},
+    publish::{PublishSettings, publish},
     retention::retention_rules,
     sections::{DECOMPRESSED_FACTOR, Ingest, Level, Project, Sections, Tls},
 };
@@ -61,6 +62,8 @@ pub struct Settings {
     pub granularities: GranularitySet,
     /// The projects beside `default`, by name.
     pub projects: Vec<ProjectSettings>,
+    /// Where documents are published; `None` when they are not.
+    pub publishing: Option<PublishSettings>,
     /// The rules of `[[retention.rule]]`, the first match first.
     pub retention_rules: Vec<RetentionRule>,
     sections: Sections,
@@ -99,6 +102,10 @@ impl Settings {
         sections.alerts.alertmanagers.clear();
         let granularities = granularities(&sections.granularity, &mut faults);
         let retention_rules = retention_rules(&sections.retention, &granularities, &mut faults);
+        let has_projects = !projects.is_empty();
+        let publishing = publish(&sections.publish, &granularities, has_projects, &mut faults);
+        // Like the Alertmanagers, the raw value may contain a password.
+        sections.publish.uri.clear();
         let settings = Self {
             as_toml: Vec::new(),
             shown: toml::Table::new(),
@@ -112,6 +119,7 @@ impl Settings {
             alertmanagers,
             granularities,
             projects,
+            publishing,
             retention_rules,
             sections,
         };

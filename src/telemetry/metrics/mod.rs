@@ -7,6 +7,7 @@ mod mirrored;
 mod names;
 mod people;
 mod process;
+mod publish;
 mod registering;
 mod tls;
 
@@ -27,6 +28,7 @@ pub use names::{HOST_METRICS, METRIC_NAMES};
 pub use people::PeopleMetrics;
 use process::cpu_seconds;
 pub(super) use process::status_bytes;
+pub use publish::PublishMetrics;
 use registering::{counter, counters, float_counter, gauge, gauges, histogram};
 pub use tls::TlsMetrics;
 
@@ -55,6 +57,7 @@ pub struct Metrics {
     pub connections_accepted: IntCounter,
     pub tls: TlsMetrics,
     pub people: PeopleMetrics,
+    pub publish: PublishMetrics,
     pub body_memory_bytes: IntGauge,
     pub datagrams_dropped: IntCounterVec,
     pub clock_doubted: IntGauge,
@@ -126,6 +129,7 @@ impl Metrics {
             connections_accepted: counter(r, "granary_connections_total")?,
             tls: TlsMetrics::new(r)?,
             people: PeopleMetrics::new(r)?,
+            publish: PublishMetrics::new(r)?,
             datagrams_dropped: counters(r, "granary_datagrams_dropped_total", &["reason"])?,
             body_memory_bytes: gauge(r, "granary_body_memory_bytes")?,
             clock_doubted: gauge(r, "granary_clock_doubted")?,
