@@ -11,7 +11,7 @@ use crate::{
 /// The maximum length of a database's name in MongoDB.
 const DATABASE_BYTES_MAX: usize = 63;
 
-/// Where documents are written, and which.
+/// The database of documents, and the documents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "config/default.toml explains each key")]
 pub struct PublishSettings {

@@ -62,7 +62,7 @@ pub struct Settings {
     pub granularities: GranularitySet,
     /// The projects beside `default`, by name.
     pub projects: Vec<ProjectSettings>,
-    /// Where documents are published; `None` when they are not.
+    /// The settings of documents in MongoDB; `None` when none are published.
     pub publishing: Option<PublishSettings>,
     /// The rules of `[[retention.rule]]`, the first match first.
     pub retention_rules: Vec<RetentionRule>,

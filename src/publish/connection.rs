@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeMap, pin::pin, time::Duration};
 
-use bson::{Document, RawArrayBuf, RawDocumentBuf, doc, rawdoc};
+use bson::{Bson, Document, RawArrayBuf, RawDocumentBuf, doc, rawdoc};
 use mongodb::{Client, error::Error, options::ClientOptions};
 use tokio::{
     runtime::{Builder, Runtime},
@@ -252,7 +252,7 @@ fn judge(answer: &Document) -> Result<u64, String> {
     }
     let mut superseded = 0;
     let faults = answer.get_array("writeErrors").map_or(&[][..], Vec::as_slice);
-    for fault in faults.iter().filter_map(|fault| fault.as_document()) {
+    for fault in faults.iter().filter_map(Bson::as_document) {
         if fault.get_i32("code").ok() != Some(DUPLICATE_KEY) {
             return Err(message(fault));
         }

@@ -26,7 +26,7 @@ pub struct Described<'a> {
     pub end: UnixMillis,
     /// The last journal record that the document contains.
     pub through: u64,
-    /// How often cells of the partition were replaced.
+    /// The number of transactions that replaced cells of the partition.
     pub replaced: u64,
 }
 

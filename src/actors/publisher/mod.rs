@@ -1,6 +1,6 @@
 //! The publisher: writes finished documents into MongoDB, and drops expired collections there.
 //!
-//! It follows what checkpoints, late samples and erasures write into documents. Documents have
+//! Checkpoints, late samples and erasures change documents, and the role follows. Documents have
 //! absolute values, and the mark of a collection is stored in the same database after its
 //! documents, so whatever is interrupted is repeated and changes nothing. While MongoDB is away,
 //! the store notes what changed in a limited size, and nobody waits. Must never know: the bytes of

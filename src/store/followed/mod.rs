@@ -16,10 +16,9 @@ use std::{
 use parking_lot::Mutex;
 
 use super::{
-    documents::{CellSink, place::Place},
+    documents::{CellSink, mark::Mark, place::Place},
     error::StoreError,
     file::names::{FILE_END, partition_start},
-    handle::Store,
 };
 use crate::model::{Cell, GranularityIndex, SeriesId, Span, UnixMillis};
 pub use series_set::SeriesSet;
@@ -167,33 +166,33 @@ impl CellSink for NotingSink<'_> {
     }
 }
 
-impl Store {
+impl Followed {
     /// Begins to note changed documents.
-    pub fn follow_documents(&self) {
-        self.inner.followed.is_followed.store(true, Ordering::Release);
+    pub(crate) fn turn_on(&self) {
+        self.is_followed.store(true, Ordering::Release);
     }
 
-    /// Returns whether documents changed since [`Self::take_changed`] was last called.
-    pub fn has_changed(&self) -> bool {
-        !self.inner.followed.notes.lock().spans.is_empty()
+    /// Returns whether changes are noted.
+    pub(crate) fn has_notes(&self) -> bool {
+        !self.notes.lock().spans.is_empty()
     }
 
-    /// Returns all partitions of levels that accept samples, with their marks and the documents
-    /// that changed since the last call; `None` while documents are written.
+    /// Returns the partitions that `read` returns, with the noted changes, which are removed;
+    /// `None` while documents are written. No write begins meanwhile.
     ///
     /// # Errors
-    /// When a partition cannot be read; the notes stay.
-    pub fn take_changed(&self) -> Result<Option<Vec<FollowedPartition>>, StoreError> {
-        let inner = &*self.inner;
-        let mut notes = inner.followed.notes.lock();
+    /// When `read` fails; the notes stay.
+    pub(crate) fn take(
+        &self,
+        read: impl FnOnce() -> Result<Vec<(Place, String, Mark, u64)>, StoreError>,
+    ) -> Result<Option<Vec<FollowedPartition>>, StoreError> {
+        let mut notes = self.notes.lock();
         if notes.writers > 0 {
             return Ok(None);
         }
-        let levels = inner.classes.levels().len();
-        let mut all = Vec::new();
-        for (place, file, mark, replaced) in inner.documents.marks_of(levels)? {
+        let partition = |(place, file, mark, replaced): (Place, String, Mark, u64)| {
             let Place { id, end, document, .. } = place;
-            all.push(FollowedPartition {
+            FollowedPartition {
                 level: id.granularity,
                 range: id.start..end,
                 name: name_of(&file).to_owned(),
@@ -202,8 +201,9 @@ impl Store {
                 until: mark.until,
                 replaced,
                 changed: BTreeMap::new(),
-            });
-        }
+            }
+        };
+        let mut all: Vec<_> = read()?.into_iter().map(partition).collect();
         notes.rows = 0;
         for ((level, start), series) in std::mem::take(&mut notes.spans) {
             let holds = |partition: &&mut FollowedPartition| {

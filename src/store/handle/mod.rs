@@ -8,6 +8,7 @@ mod class_counts;
 mod classes;
 mod closing;
 mod counters;
+mod following;
 mod retention;
 mod sealing;
 mod shells;

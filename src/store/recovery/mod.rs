@@ -112,7 +112,7 @@ impl Store {
             journal.set_granularities(&stored)?;
         }
         let living_series = AtomicUsize::new(dictionary.len());
-        let inner = Inner {
+        let store = Self::new(Inner {
             granularities,
             classes,
             rules,
@@ -138,8 +138,7 @@ impl Store {
             sealing: Mutex::new(()),
             counters: Counters::default(),
             open: OpenStore::default(),
-        };
-        let store = Self::new(inner);
+        });
         store.restore_erasure()?;
         let (report, latest) = store.recover()?;
         store.resume_erasure();

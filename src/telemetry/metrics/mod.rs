@@ -100,6 +100,8 @@ pub struct Metrics {
 
 /// The time of the last successful reload.
 const RELOADED_AT: &str = "granary_config_last_reload_success_timestamp_seconds";
+/// The number of evaluations of groups of rules that did not take place.
+const EVALUATIONS_MISSED: &str = "granary_rule_group_evaluations_missed_total";
 
 impl Metrics {
     /// Registers all metrics.
@@ -148,10 +150,7 @@ impl Metrics {
             rules_reload_failed: gauge(r, "granary_rules_reload_failed")?,
             rule_evaluations: counter(r, "granary_rule_evaluations_total")?,
             rule_evaluation_failures: counter(r, "granary_rule_evaluation_failures_total")?,
-            rule_group_evaluations_missed: counter(
-                r,
-                "granary_rule_group_evaluations_missed_total",
-            )?,
+            rule_group_evaluations_missed: counter(r, EVALUATIONS_MISSED)?,
             rule_group_duration: histogram(r, "granary_rule_group_duration_seconds")?,
             rule_samples_lost: counter(r, "granary_rule_samples_lost_total")?,
             alerts: gauges(r, "granary_alerts", &["state"])?,

@@ -165,7 +165,6 @@ fn every_finished_document_is_published_once_with_equal_values_whatever_is_kille
     server.check(&daemon, "equal");
     wait_until("the end of the report", || {
         let (_, answer) = request(&daemon.url, "GET", "/readyz", &[], "").unwrap();
-        println!("{answer}");
         answer["reasons"]["publish"].is_null()
     });
     // Late samples change one document.
