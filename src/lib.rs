@@ -2,8 +2,8 @@
 //!
 //! ARCHITECTURE.md describes the modules. A module may only use modules to its left in this list,
 //! and `tests/it/tidy` checks the imports: `model` <- `policy` <- `access`, `clock`, `tls`,
-//! `shell`, `store`, `oidc` <- `ingest`, `import`, `query`, `telemetry` <- `alerts` <- `notify`,
-//! `kept` <- `actors` <- `api` <- `config` <- `daemon` <- `cli` <- `main`.
+//! `shell`, `store`, `oidc`, `publish` <- `ingest`, `import`, `query`, `telemetry` <- `alerts` <-
+//! `notify`, `kept` <- `actors` <- `api` <- `config` <- `daemon` <- `cli` <- `main`.
 
 // The shared test setup below refers to the crate by its name, as the tests in tests/ do.
 #[cfg(test)]
@@ -38,5 +38,6 @@ pub use granary_clock as clock;
 pub use granary_ingest as ingest;
 pub use granary_model as model;
 pub use granary_policy as policy;
+pub use granary_publish as publish;
 pub use granary_query as query;
 pub use granary_store as store;

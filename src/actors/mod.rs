@@ -13,6 +13,7 @@
 //! | host keeper | arbiter thread | timer only |
 //! | sealer | arbiter thread | timer only |
 //! | checker | arbiter thread | timer only |
+//! | publisher | thread `publisher`, and one of the driver | one command of 4 MiB; the changes of 64 million documents, beyond which whole spans are published |
 //! | alerter | arbiter thread, and one for each of eight groups while it is evaluated | missed evaluations are counted; 64 acknowledgements, further ones are refused |
 //! | alert forwarder | an arbiter thread for each Alertmanager | none: firing alerts stay in memory until they are delivered |
 //! | notifier | arbiter thread, and one for each integration of a receiver while it is notified | 2,000 groups of 500 alerts, stored; the others are only counted; 4 tests of receivers, others are refused |
@@ -34,6 +35,7 @@ mod lifeline;
 mod notifier;
 mod preallocator;
 mod published_state;
+mod publisher;
 mod retention;
 mod sealer;
 mod self_sampler;
@@ -63,6 +65,7 @@ pub use lifeline::{Death, Lifeline, Lifelines, Watcher, lifelines};
 pub use notifier::{IsSilenced, Notifier, NotifierParts};
 pub use preallocator::{Preallocator, PreallocatorParts};
 pub use published_state::PublishedState;
+pub use publisher::{Publisher, PublisherParts};
 pub use retention::{Retention, drop_expired};
 pub use sealer::{Sealer, StopFlag};
 pub use self_sampler::{ReadOwnMetrics, SelfSampler, SelfSamplerParts};

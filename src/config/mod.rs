@@ -10,6 +10,7 @@ mod live;
 mod load;
 mod oidc;
 mod projects;
+mod publish;
 mod reload;
 mod retention;
 mod sections;
@@ -22,9 +23,10 @@ pub use live::LiveSettings;
 pub(crate) use load::read;
 pub use load::{Overrides, SettingsSource, load};
 pub use projects::ProjectSettings;
+pub use publish::PublishSettings;
 pub use reload::{Difference, compare, from_shown, reopening_settings, restart_settings};
 pub use sections::{
-    Alerts, Graphite, Ingest, Level, Limits, Log, Oidc, Preallocation, Project, Promql,
+    Alerts, Graphite, Ingest, Level, Limits, Log, Oidc, Preallocation, Project, Promql, Publish,
     QUERIES_MAX, Retention, Rule, Sections, Security, Server, Snapshots, Storage, Telemetry, Tls,
 };
 pub use settings::Settings;

@@ -43,6 +43,7 @@ pub struct Sections {
     pub promql: Promql,
     pub alerts: Alerts,
     pub preallocation: Preallocation,
+    pub publish: Publish,
     pub snapshots: Snapshots,
     pub log: Log,
     pub telemetry: Telemetry,
@@ -208,6 +209,15 @@ pub struct Alerts {
 #[serde(deny_unknown_fields)]
 pub struct Preallocation {
     pub enabled: bool,
+}
+
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Publish {
+    pub uri: String,
+    pub database: String,
+    /// The forms of documents by granularity.
+    pub collections: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Clone, Deserialize, Serialize)]

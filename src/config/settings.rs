@@ -17,6 +17,7 @@ use super::{
     faults::Faults,
     oidc::provider,
     projects::{ProjectSettings, projects},
+    publish::{PublishSettings, publish},
     retention::retention_rules,
     sections::{DECOMPRESSED_FACTOR, Ingest, Level, Project, Sections, Server, Tls},
 };
@@ -67,6 +68,8 @@ pub struct Settings {
     pub projects: Vec<ProjectSettings>,
     /// The checked `security.oidc`; `None` without a provider.
     pub provider: Option<ProviderSettings>,
+    /// The settings of documents in MongoDB; `None` when none are published.
+    pub publishing: Option<PublishSettings>,
     /// The rules of `[[retention.rule]]`, the first match first.
     pub retention_rules: Vec<RetentionRule>,
     sections: Sections,
@@ -107,6 +110,10 @@ impl Settings {
         sections.security.oidc.client_secret.clear();
         let granularities = granularities(&sections.granularity, &mut faults);
         let retention_rules = retention_rules(&sections.retention, &granularities, &mut faults);
+        let has_projects = !projects.is_empty();
+        let publishing = publish(&sections.publish, &granularities, has_projects, &mut faults);
+        // Like the Alertmanagers, the raw value may contain a password.
+        sections.publish.uri.clear();
         let settings = Self {
             as_toml: Vec::new(),
             shown: toml::Table::new(),
@@ -122,6 +129,7 @@ impl Settings {
             granularities,
             projects,
             provider,
+            publishing,
             retention_rules,
             sections,
         };

@@ -23,7 +23,7 @@ use tokio::{task::spawn_blocking, time::timeout};
 use crate::{
     actors::{
         AuditKeeper, Checker, Checkpointer, Death, GraphiteListeners, HostKeeper, Lifelines,
-        Preallocator, PublishedState, Retention, Sealer, SelfSampler, SettingsChanged,
+        Preallocator, PublishedState, Publisher, Retention, Sealer, SelfSampler, SettingsChanged,
         SparklineRefresher, Stop, StopFlag, Watcher, Writer, WriterHandle, lifelines,
     },
     api::{ApiParts, Tails},
@@ -46,8 +46,8 @@ pub use reloading::ReloadSources;
 use reloading::{ReloadParts, Reloader, Reopening};
 use signals::Signals;
 use storing::{
-    CheckedSettings, Opened, checker, checkpointer, open_store, preallocator, retention, sealer,
-    writer_parts,
+    CheckedSettings, Opened, checker, checkpointer, open_store, preallocator, publisher, retention,
+    sealer, writer_parts,
 };
 
 /// The reason why the daemon stopped.
@@ -146,7 +146,8 @@ struct Daemon {
     self_sampler: Addr<SelfSampler>,
     sealer: Addr<Sealer>,
     checker: Option<Addr<Checker>>,
-    /// Aborts the current work of the sealer and the checker.
+    publisher: Option<Publisher>,
+    /// Aborts the current work of the sealer, the checker and the publisher.
     background_stop: StopFlag,
     arbiters: Vec<Arbiter>,
     health: Health,
@@ -185,6 +186,8 @@ impl Daemon {
         let background_stop = StopFlag::default();
         let role = sealer(settings, &store, &trusted, &health, &background_stop, &lifelines);
         let sealer = start_on_arbiter(&mut arbiters, role);
+        let stop = &background_stop;
+        let publisher = publisher(settings, &store, &trusted, reports, stop, &lifelines)?;
         let checker = checker(settings, &store, &trusted, &background_stop, &lifelines)
             .map(|role| start_on_arbiter(&mut arbiters, role));
         let (known_settings, requests) = KnownSettings::new(sources.shown(settings));
@@ -219,6 +222,7 @@ impl Daemon {
             self_sampler,
             sealer,
             checker,
+            publisher,
             background_stop,
             arbiters,
             health,
@@ -284,6 +288,9 @@ impl Daemon {
         within("the sealer", step, self.sealer.send(Stop)).await;
         if let Some(checker) = &self.checker {
             within("the checker", step, checker.send(Stop)).await;
+        }
+        if let Some(publisher) = self.publisher.take() {
+            within("the publisher", step, spawn_blocking(|| publisher.join())).await;
         }
         within("the sparkline refresher", step, self.of_projects.sparkline_refresher.send(Stop))
             .await;

@@ -12,8 +12,8 @@ use super::{certificates::ReadCertificate, first_key, parts::machine_name};
 use crate::{
     actors::{
         Checker, CheckpointNow, Checkpointer, CheckpointerParts, DiskBudget, Lifelines,
-        Preallocator, PreallocatorParts, PublishedState, Retention, Sealer, SpaceKeeper,
-        SpaceKeeperParts, StopFlag, WriterHandle, WriterParts,
+        Preallocator, PreallocatorParts, PublishedState, Publisher, PublisherParts, Retention,
+        Sealer, SpaceKeeper, SpaceKeeperParts, StopFlag, WriterHandle, WriterParts,
     },
     clock::{Clock, Stopwatch, SystemClock, TrustedClock},
     config::{LiveSettings, ProjectSettings, Settings, bounds},
@@ -224,6 +224,31 @@ pub(super) fn sealer(
         lifeline: lifelines.for_role("sealer"),
         after: settings.derive(|settings| settings.storage.checkpoint_interval),
     }
+}
+
+/// Starts the publisher; `None` when documents are not published.
+pub(super) fn publisher(
+    settings: &Settings,
+    store: &Store,
+    clock: &TrustedClock,
+    (metrics, published): (&Metrics, &PublishedState),
+    stop_flag: &StopFlag,
+    lifelines: &Lifelines,
+) -> anyhow::Result<Option<Publisher>> {
+    let Some(publishing) = &settings.publishing else { return Ok(None) };
+    let others = settings.projects.iter().map(|project| store.for_project(&project.name));
+    let publisher = Publisher::start(PublisherParts {
+        stores: std::iter::once(store.clone()).chain(others).collect(),
+        clock: clock.clone(),
+        metrics: metrics.clone(),
+        health: published.health.clone(),
+        lifeline: lifelines.for_role("publisher"),
+        stop_flag: stop_flag.clone(),
+        uri: publishing.uri.clone(),
+        database: publishing.database.clone(),
+        forms: publishing.forms.clone(),
+    });
+    publisher.context("start the publisher's thread").map(Some)
 }
 
 /// Returns the checker; `None` when it is turned off.

@@ -6,7 +6,9 @@ use jiff::{ToSpan, civil::Date};
 
 use super::UnixMillis;
 
-const DAY_MS: i64 = 86_400_000;
+const MINUTE_MS: i64 = 60_000;
+const HOUR_MS: i64 = 60 * MINUTE_MS;
+const DAY_MS: i64 = 24 * HOUR_MS;
 /// The maximum length of a span: about a thousand years.
 const LONGEST_MONTHS: i32 = 12_000;
 const LONGEST_MS: i64 = 1000 * 366 * DAY_MS;
@@ -86,6 +88,17 @@ impl Span {
                 let length = |from: i32| month_start(from + months).0 - month_start(from).0;
                 starts.map(length).max().unwrap_or(0)
             }
+        }
+    }
+
+    /// Returns the name of the field with the start of a document of this length.
+    pub fn timestamp_name(self) -> &'static str {
+        match self {
+            Self::Fixed(MINUTE_MS) => "timestamp_minute",
+            Self::Fixed(HOUR_MS) => "timestamp_hour",
+            Self::Fixed(DAY_MS) => "timestamp_day",
+            Self::Months(1) => "timestamp_month",
+            Self::Fixed(_) | Self::Months(_) => "timestamp",
         }
     }
 

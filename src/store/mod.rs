@@ -35,6 +35,7 @@ mod error;
 #[allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 pub(crate) mod faulty;
 mod file;
+mod followed;
 mod fuzzing;
 mod handle;
 mod head;
@@ -69,6 +70,7 @@ pub use erasure::{
 };
 pub use error::{StoreError, is_disk_full};
 pub use file::{folder::Folder, medium::Medium, space::DiskSpace, version::FORMAT_VERSION};
+pub use followed::{ChangedSeries, FollowedPartition, SeriesSet, start_of_partition};
 pub use fuzzing::{fuzz_head, fuzz_rows, fuzz_sealed};
 pub use handle::{
     CheckedFile, ClosedStore, Count, Counters, LastSample, SealReport, Store, append_audit,

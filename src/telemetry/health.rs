@@ -54,6 +54,8 @@ pub enum Shortfall {
     Disk,
     /// The TLS certificate has expired, or its changed files cannot be used.
     Certificate,
+    /// Documents are not published, because MongoDB is away or refuses them.
+    Publish,
 }
 
 impl Shortfall {
@@ -64,6 +66,7 @@ impl Shortfall {
             Self::NotStored => "not_stored",
             Self::Disk => "disk",
             Self::Certificate => "certificate",
+            Self::Publish => "publish",
         }
     }
 }

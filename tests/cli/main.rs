@@ -56,6 +56,7 @@ mod promqltest;
 #[path = "../support/protobuf.rs"]
 mod protobuf;
 mod protocols;
+mod publish;
 mod rebuild;
 mod receivers;
 mod reference_cases;

@@ -11,6 +11,7 @@ mod mongodb;
 mod nginx;
 mod node_exporter;
 mod pipelines;
+mod publish;
 mod reading_prometheus;
 mod statsd;
 

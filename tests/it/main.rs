@@ -16,6 +16,7 @@ mod downgrade;
 mod files;
 #[path = "../support/fleet.rs"]
 mod fleet;
+mod followed;
 mod full_disk;
 mod golden;
 mod head;

@@ -215,7 +215,7 @@ impl Nesting {
         merged: Option<usize>,
         start: UnixMillis,
     ) -> NestedDocument {
-        let name = timestamp_name(self.document).to_owned();
+        let name = self.document.timestamp_name().to_owned();
         NestedDocument {
             series: entry.clone(),
             timestamp: BTreeMap::from([(name, local_time(start, &self.zone))]),
@@ -306,15 +306,4 @@ pub(crate) fn nest_stored(
     let mut document = nesting.empty_document(entry, None, start);
     slots.for_each(|(at, cell)| nesting.add_cell(&mut document, start, at, &cell));
     document
-}
-
-/// Returns the name of the timestamp field of documents with a span.
-pub(crate) fn timestamp_name(document: Span) -> &'static str {
-    match document {
-        Span::Fixed(MINUTE_MS) => "timestamp_minute",
-        Span::Fixed(HOUR_MS) => "timestamp_hour",
-        Span::Fixed(DAY_MS) => "timestamp_day",
-        Span::Months(1) => "timestamp_month",
-        Span::Fixed(_) | Span::Months(_) => "timestamp",
-    }
 }

@@ -15,7 +15,6 @@ use crate::{
         Budget, QueryError, QueryLimits, Resolution, Selector, SeriesEntry,
         cells::coverage::coverage,
         documents::check_count,
-        documents::nested::timestamp_name,
         series::selector::SeriesPage,
         time::resolution::{AUTO_POINTS, granularity_of_documents},
     },
@@ -170,7 +169,7 @@ pub fn export(
         end: request.range.end.0,
         resolution: granularity.name.clone(),
         width_ms: granularity.width_ms,
-        timestamp: timestamp_name(granularity.document),
+        timestamp: granularity.document.timestamp_name(),
         tags,
         series,
     })

@@ -115,9 +115,16 @@ impl<'a> GranularityStep<'a> {
             return Ok(());
         }
         let mark = Mark { through: self.through.max(self.head.through), until };
+        let writing = self.to.followed.begin();
         let merged = self.to.documents.merge(place, mark, &mut |sink| {
-            let mut all = periods.iter();
-            all.try_for_each(|(document, period)| self.write_period(sink, *document, period))?;
+            let write = |sink: &mut dyn CellSink| {
+                let mut all = periods.iter();
+                all.try_for_each(|(document, period)| self.write_period(sink, *document, period))
+            };
+            match &writing {
+                Some(writing) => writing.note(self.index, sink, write)?,
+                None => write(sink)?,
+            }
             // All damaged rows have been found. They are removed from the head, so the partition
             // records them as holes.
             let rows = periods.values().flat_map(|period| &period.rows);

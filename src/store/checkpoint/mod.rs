@@ -18,6 +18,7 @@ use super::{
     documents::{Documents, local::LocalDocuments},
     error::StoreError,
     file::{holes::Holes, names::JOURNAL_FILE, watched::written_by_this_thread},
+    followed::Followed,
     handle::{Counters, Store},
     head::Head,
     journal::CutPart,
@@ -89,6 +90,7 @@ impl Store {
             classes: &inner.classes,
             head: &inner.head,
             documents: &inner.documents,
+            followed: &inner.followed,
             counters,
             note_lacking: &|index, before| self.note_lacking(index, before),
         };
@@ -199,6 +201,7 @@ struct Destinations<'a> {
     pub(crate) classes: &'a Classes,
     pub(crate) head: &'a Head,
     pub(crate) documents: &'a LocalDocuments,
+    pub(crate) followed: &'a Followed,
     pub(crate) counters: &'a Counters,
     /// Stores durably that a granularity lacks slots before a time. Called before cells are
     /// dropped.

@@ -131,6 +131,31 @@ impl LocalDocuments {
             .sum()
     }
 
+    /// Returns the partitions of the first levels: place, file, mark, and how often cells were
+    /// replaced. Damaged partitions are left out, and replaced.
+    pub(crate) fn marks_of(
+        &self,
+        levels: usize,
+    ) -> Result<Vec<(Place, String, Mark, u64)>, StoreError> {
+        let mut all = Vec::new();
+        for partition in self.partitions.all() {
+            if partition.place.id.granularity.0 >= levels {
+                continue;
+            }
+            let read =
+                partition.read().and_then(|reader| Ok((reader.mark, reader.count_replaced()?)));
+            match read {
+                Ok((mark, replaced)) => {
+                    let file = partition.file_path().to_owned();
+                    all.push((partition.place.clone(), file, mark, replaced));
+                }
+                Err(fault) if self.partitions.replace_if_damaged(&partition, &fault)? => {}
+                Err(fault) => return Err(fault),
+            }
+        }
+        Ok(all)
+    }
+
     /// Returns the partitions to copy: all partitions that are not being removed.
     pub(crate) fn files(&self) -> Vec<Arc<Partition>> {
         let mut all = self.partitions.all();

@@ -16,7 +16,7 @@ use std::{
 use crate::{
     model::{Cell, Granularity, GranularityIndex, SeriesId, UnixMillis},
     store::{
-        documents::{Columns, Documents, HoleChange, Slot, place::Place},
+        documents::{CellSink, Columns, Documents, HoleChange, Slot, place::Place},
         encoding::lanes::{row_and_lane, row_of, series_at},
         error::StoreError,
         file::names::HEAD_FILE,
@@ -197,14 +197,21 @@ impl<'a> LevelErasure<'a> {
         }
         let mut cells = Vec::new();
         let documents = &self.store.inner.documents;
+        let writing = self.store.inner.followed.begin();
         let merged = documents.replace(place, &HoleChange::default(), &mut |sink| {
-            for ChangedDocument { start, series, emptied, kept } in &changed {
-                cells.clear();
-                cells.extend(emptied.iter().map(|slot| (usize::from(*slot), Cell::EMPTY)));
-                cells.extend(kept.iter().map(|(slot, cell)| (usize::from(*slot), *cell)));
-                sink.document(*start, *series, &cells)?;
+            let mut write = |sink: &mut dyn CellSink| {
+                for ChangedDocument { start, series, emptied, kept } in &changed {
+                    cells.clear();
+                    cells.extend(emptied.iter().map(|slot| (usize::from(*slot), Cell::EMPTY)));
+                    cells.extend(kept.iter().map(|(slot, cell)| (usize::from(*slot), *cell)));
+                    sink.document(*start, *series, &cells)?;
+                }
+                Ok(())
+            };
+            match &writing {
+                Some(writing) => writing.note(self.index, sink, write),
+                None => write(sink),
             }
-            Ok(())
         })?;
         Ok(merged.cells)
     }

@@ -8,6 +8,7 @@ mod class_counts;
 mod classes;
 mod closing;
 mod counters;
+mod following;
 mod retention;
 mod sealing;
 mod shells;
@@ -34,6 +35,7 @@ use super::{
     documents::{Documents, local::LocalDocuments},
     error::StoreError,
     file::medium::Medium,
+    followed::Followed,
     head::Head,
     journal::{Journal, erasure_row::Pending, register::Register},
     objects::{ListedObject, Object, ObjectKind, ObjectRefusal, Objects},
@@ -92,6 +94,8 @@ pub(crate) struct Inner {
     pub(crate) room_wanted: AtomicBool,
     /// Held during a checkpoint: one runs at a time.
     pub(crate) checkpointing: Mutex<()>,
+    /// The changed documents, for a role that follows them.
+    pub(crate) followed: Followed,
     /// The erasure since the last cut.
     pub(crate) erasure: Mutex<Pending>,
     /// Held while a partition is sealed.

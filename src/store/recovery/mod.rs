@@ -26,6 +26,7 @@ use super::{
         medium::Medium,
         names::{HEAD_FILE, JOURNAL_FILE, granularities_with_files},
     },
+    followed::Followed,
     handle::{Counters, Inner, OpenStore, Store},
     head::Head,
     journal::{Journal, granularities, register::Register},
@@ -111,7 +112,7 @@ impl Store {
             journal.set_granularities(&stored)?;
         }
         let living_series = AtomicUsize::new(dictionary.len());
-        let inner = Inner {
+        let store = Self::new(Inner {
             granularities,
             classes,
             rules,
@@ -132,12 +133,12 @@ impl Store {
             known_long: Mutex::default(),
             room_wanted: AtomicBool::new(false),
             checkpointing: Mutex::new(()),
+            followed: Followed::default(),
             erasure: Mutex::default(),
             sealing: Mutex::new(()),
             counters: Counters::default(),
             open: OpenStore::default(),
-        };
-        let store = Self::new(inner);
+        });
         store.restore_erasure()?;
         let (report, latest) = store.recover()?;
         store.resume_erasure();

@@ -7,6 +7,7 @@ mod mirrored;
 mod names;
 mod people;
 mod process;
+mod publish;
 mod registering;
 mod tls;
 
@@ -27,6 +28,7 @@ pub use names::{HOST_METRICS, METRIC_NAMES};
 pub use people::PeopleMetrics;
 use process::cpu_seconds;
 pub(super) use process::status_bytes;
+pub use publish::PublishMetrics;
 use registering::{counter, counters, float_counter, gauge, gauges, histogram};
 pub use tls::TlsMetrics;
 
@@ -55,6 +57,7 @@ pub struct Metrics {
     pub connections_accepted: IntCounter,
     pub tls: TlsMetrics,
     pub people: PeopleMetrics,
+    pub publish: PublishMetrics,
     pub body_memory_bytes: IntGauge,
     pub datagrams_dropped: IntCounterVec,
     pub clock_doubted: IntGauge,
@@ -97,6 +100,8 @@ pub struct Metrics {
 
 /// The time of the last successful reload.
 const RELOADED_AT: &str = "granary_config_last_reload_success_timestamp_seconds";
+/// The number of evaluations of groups of rules that did not take place.
+const EVALUATIONS_MISSED: &str = "granary_rule_group_evaluations_missed_total";
 
 impl Metrics {
     /// Registers all metrics.
@@ -126,6 +131,7 @@ impl Metrics {
             connections_accepted: counter(r, "granary_connections_total")?,
             tls: TlsMetrics::new(r)?,
             people: PeopleMetrics::new(r)?,
+            publish: PublishMetrics::new(r)?,
             datagrams_dropped: counters(r, "granary_datagrams_dropped_total", &["reason"])?,
             body_memory_bytes: gauge(r, "granary_body_memory_bytes")?,
             clock_doubted: gauge(r, "granary_clock_doubted")?,
@@ -144,10 +150,7 @@ impl Metrics {
             rules_reload_failed: gauge(r, "granary_rules_reload_failed")?,
             rule_evaluations: counter(r, "granary_rule_evaluations_total")?,
             rule_evaluation_failures: counter(r, "granary_rule_evaluation_failures_total")?,
-            rule_group_evaluations_missed: counter(
-                r,
-                "granary_rule_group_evaluations_missed_total",
-            )?,
+            rule_group_evaluations_missed: counter(r, EVALUATIONS_MISSED)?,
             rule_group_duration: histogram(r, "granary_rule_group_duration_seconds")?,
             rule_samples_lost: counter(r, "granary_rule_samples_lost_total")?,
             alerts: gauges(r, "granary_alerts", &["state"])?,

@@ -11,7 +11,7 @@ pub const HOST_METRICS: [(&str, &str); 6] = [
 ];
 
 /// All metric names with their help texts.
-pub const METRIC_NAMES: [(&str, &str); 99] = [
+pub const METRIC_NAMES: [(&str, &str); 105] = [
     ("granary_samples_accepted_total", "Samples made durable, by protocol"),
     ("granary_samples_duplicate_total", "Samples that were accepted before, by protocol"),
     ("granary_samples_refused_total", "Permanently refused samples, by protocol and reason"),
@@ -121,6 +121,15 @@ pub const METRIC_NAMES: [(&str, &str); 99] = [
         "granary_retention_budget_drops_total",
         "Partitions dropped for storage.disk_max before their retention ended",
     ),
+    ("granary_published_documents_total", "Documents inserted or replaced in MongoDB"),
+    ("granary_published_bytes_total", "Bytes of commands with documents for MongoDB"),
+    (
+        "granary_published_superseded_total",
+        "Documents not written to MongoDB because newer ones are there",
+    ),
+    ("granary_publish_errors_total", "Failed attempts to publish documents"),
+    ("granary_published_collections_dropped_total", "Expired collections dropped in MongoDB"),
+    ("granary_publish_waiting_seconds", "Time for which changed documents have waited for MongoDB"),
     ("granary_snapshots_refused_total", "Snapshots refused for lack of space"),
     ("granary_annotations_forgotten_total", "Annotations removed for newer ones"),
     ("granary_config_last_reload_successful", "1 when the last reload of the settings succeeded"),

@@ -10,11 +10,20 @@ use crate::daemon::{Daemon, request};
 
 /// Starts secantus, which is installed next to the Python that `.ci/run` creates.
 pub(super) fn start_secantus(port: u16, storage: &Path, log: &Path) -> Sender {
+    start_with(port, storage, log, &[])
+}
+
+/// Starts secantus so that a kill loses nothing that it confirmed.
+pub(super) fn start_durable_secantus(port: u16, storage: &Path, log: &Path) -> Sender {
+    start_with(port, storage, log, &["--sync-on-commit"])
+}
+
+fn start_with(port: u16, storage: &Path, log: &Path, options: &[&str]) -> Sender {
     let python = python().get_program().to_owned();
     let program = Path::new(&python).with_file_name("secantusd-py");
     let mut command = Command::new(&program);
     command.args(["--host", "127.0.0.1", "--port", &port.to_string()]);
-    command.arg("--storage-path").arg(storage);
+    command.args(options).arg("--storage-path").arg(storage);
     Sender::start(&mut command, log)
 }
 

@@ -70,6 +70,7 @@ const MAY_USE: [(&str, &[&str]); 23] = [
     ("tls", &["model"]),
     ("shell", &["model"]),
     ("store", &["model"]),
+    ("publish", &["model"]),
     ("ingest", &["model", "policy", "shell", "store"]),
     ("import", &["model", "policy", "ingest"]),
     ("query", &["model", "clock", "policy", "shell", "store"]),
@@ -85,6 +86,7 @@ const MAY_USE: [(&str, &[&str]); 23] = [
             "clock",
             "policy",
             "store",
+            "publish",
             "ingest",
             "query",
             "telemetry",
@@ -120,6 +122,7 @@ const MAY_USE: [(&str, &[&str]); 23] = [
             "tls",
             "policy",
             "store",
+            "publish",
             "ingest",
             "query",
             "telemetry",
@@ -277,6 +280,7 @@ fn libraries_stay_in_their_folders() {
         ("clap::", &["cli"]),
         ("rustls", &["tls"]),
         ("openidconnect", &["oidc"]),
+        ("mongodb", &["publish"]),
     ];
     for (library, folders) in folders {
         for path in rust_files(&root().join("src")) {

@@ -137,5 +137,8 @@ fn memory_is_reserved_for_created_and_for_read_lines() {
     assert!(scarce(4 << 10, window).contains("query_memory_max"));
     let few = ExpressionLimits { points_max: 2, ..LIMITS };
     let error = refusal(window, &few);
-    assert!(error.contains("more than") && error.contains("limits.query_points_max"), "{error}");
+    assert!(
+        error.contains("slots exceed the") && error.contains("limits.query_points_max"),
+        "{error}"
+    );
 }

@@ -9,11 +9,11 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
-use redb::WriteTransaction;
+use redb::{ReadableTable, WriteTransaction};
 
 use super::{
-    DOCUMENTS, Partition, SEGMENTS, SHELLS, merge::writer::Cells, reader::PartitionReader,
-    segments::Named,
+    DOCUMENTS, META, Partition, REPLACED_KEY, SEGMENTS, SHELLS, merge::writer::Cells,
+    reader::PartitionReader, segments::Named,
 };
 use crate::{
     model::{Cell, SeriesId, UnixMillis},
@@ -57,6 +57,11 @@ impl Partition {
                 change.lost.iter().for_each(|range| holes.add(range.clone()));
                 change.mended.iter().for_each(|range| holes.remove(range));
             };
+            let mut meta = txn.open_table(META).map_err(self.fail(OPERATION))?;
+            let found = meta.get(REPLACED_KEY).map_err(self.fail(OPERATION))?;
+            let before = found.map_or(0, |count| count.value());
+            meta.insert(REPLACED_KEY, before + 1).map_err(self.fail(OPERATION))?;
+            drop(meta);
             self.damage.change_holes(&self.file, txn, self.place.width_ms, apply).map(Some)
         })
     }

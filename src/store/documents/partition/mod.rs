@@ -60,6 +60,8 @@ const LONGEST_MONTHS: i64 = 12_000;
 pub(crate) const THROUGH_KEY: &str = "applied_through";
 pub(crate) const UNTIL_KEY: &str = "applied_until";
 pub(crate) const CHECK_KEY: &str = "applied_check";
+/// The number of transactions that replaced cells; absent while there was none.
+pub(crate) const REPLACED_KEY: &str = "replaced";
 const OPTIONS: FileOptions = FileOptions { cache_bytes: 2 << 20, quick_repair: true };
 
 /// The maximum size of the compact file of a partition with sealed documents, without its shells.

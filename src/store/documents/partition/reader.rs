@@ -10,7 +10,7 @@ use std::{
 use redb::{AccessGuard, ReadOnlyTable, ReadTransaction, ReadableTableMetadata};
 
 use super::{
-    CHECK_KEY, DOCUMENTS, META, Partition, ShellTable, THROUGH_KEY, UNTIL_KEY,
+    CHECK_KEY, DOCUMENTS, META, Partition, REPLACED_KEY, ShellTable, THROUGH_KEY, UNTIL_KEY,
     rows::layout::DocumentLayout,
     segments::{
         Named,
@@ -128,6 +128,14 @@ impl Run {
 }
 
 impl PartitionReader {
+    /// Returns the number of transactions that replaced cells.
+    pub(crate) fn count_replaced(&self) -> Result<u64, StoreError> {
+        let partition = &self.partition;
+        let meta = self.txn.open_table(META).map_err(partition.fail("read"))?;
+        let found = meta.get(REPLACED_KEY).map_err(partition.fail("read"))?;
+        Ok(found.map_or(0, |count| count.value().max(0) as u64))
+    }
+
     /// Passes an open document's bytes to `read`; `None` when the document is missing or damaged.
     pub(crate) fn document<T>(
         &self,

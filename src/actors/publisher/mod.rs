@@ -1,0 +1,270 @@
+//! The publisher: writes finished documents into MongoDB, and drops expired collections there.
+//!
+//! Checkpoints, late samples and erasures change documents, and the role follows. Documents have
+//! absolute values, and the mark of a collection is stored in the same database after its
+//! documents, so whatever is interrupted is repeated and changes nothing. While MongoDB is away,
+//! the store notes what changed in a limited size, and nobody waits. Must never know: the bytes of
+//! documents, the driver.
+
+mod backlog;
+mod expiry;
+mod sending;
+
+use std::{
+    io,
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use super::{Lifeline, StopFlag};
+use crate::{
+    clock::{Stopwatch, TrustedClock},
+    model::{GranularityIndex, ProjectName, with_causes},
+    notify::Retries,
+    publish::{Connection, Form, MongoUri, PublishFault},
+    store::{Store, StoreError},
+    telemetry::{Health, Metrics, Shortfall},
+};
+use backlog::{Backlog, Group, groups};
+use sending::Sender;
+
+/// The interval between two looks for changed documents.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// The interval between two looks at the marks and for expired collections.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
+/// The name of all work in the retries.
+const WORK: &str = "documents";
+
+/// The parts of the role.
+#[derive(Debug)]
+#[expect(missing_docs, reason = "the types describe the fields")]
+pub struct PublisherParts {
+    /// The store as each project sees it.
+    pub stores: Vec<Store>,
+    pub clock: TrustedClock,
+    pub metrics: Metrics,
+    pub health: Health,
+    pub lifeline: Lifeline,
+    pub stop_flag: StopFlag,
+    pub uri: MongoUri,
+    /// The name of the database of the project `default`, and the beginning of those of others.
+    pub database: String,
+    /// The form of the documents of each published granularity.
+    pub forms: Vec<(GranularityIndex, Form)>,
+}
+
+/// The thread of the publisher.
+#[derive(Debug)]
+pub struct Publisher {
+    thread: JoinHandle<()>,
+}
+
+impl Publisher {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// When the thread cannot start.
+    pub fn start(parts: PublisherParts) -> io::Result<Self> {
+        for store in &parts.stores {
+            store.follow_documents();
+        }
+        let run = move || Role::new(parts).run();
+        Ok(Self { thread: thread::Builder::new().name("publisher".into()).spawn(run)? })
+    }
+
+    /// Waits for the thread to end, after its stop flag was set.
+    pub fn join(self) {
+        if self.thread.join().is_err() {
+            tracing::error!("the publisher's thread panicked");
+        }
+    }
+}
+
+/// The reason why publishing stopped for now.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Fault {
+    #[error(transparent)]
+    MongoDb(#[from] PublishFault),
+    #[error("cannot read documents: {}", .0.reason())]
+    Store(#[from] StoreError),
+}
+
+/// The database of a project.
+#[derive(Debug)]
+struct Database {
+    store: Store,
+    name: String,
+    backlog: Backlog,
+}
+
+#[derive(Debug)]
+struct Role {
+    parts: PublisherParts,
+    databases: Vec<Database>,
+    connection: Option<Connection>,
+    retries: Retries,
+    /// The time since the oldest change that is not published was found.
+    waiting: Option<Stopwatch>,
+    /// True when the marks in MongoDB were read since they were compared with the store.
+    must_compare: bool,
+    /// The time since the last search for expired collections.
+    swept: Option<Stopwatch>,
+    is_failing: bool,
+}
+
+impl Role {
+    fn new(parts: PublisherParts) -> Self {
+        let database = |store: &Store| Database {
+            store: store.clone(),
+            name: database_name(&parts.database, store.project()),
+            backlog: Backlog::default(),
+        };
+        let databases = parts.stores.iter().map(database).collect();
+        let retries = Retries::default();
+        Self {
+            parts,
+            databases,
+            connection: None,
+            retries,
+            waiting: None,
+            must_compare: true,
+            swept: None,
+            is_failing: false,
+        }
+    }
+
+    fn run(mut self) {
+        while self.parts.stop_flag.wait(LOOK_INTERVAL) {
+            if self.retries.take_due(&[WORK], self.parts.clock.now()).is_some() {
+                let outcome = self.publish();
+                self.note(&outcome);
+            }
+            let waiting = self.waiting.map_or(0, |since| since.elapsed().as_secs());
+            self.parts.metrics.publish.waiting_seconds.set(waiting as i64);
+        }
+        self.parts.lifeline.release();
+    }
+
+    /// Publishes what changed, and drops what expired.
+    fn publish(&mut self) -> Result<(), Fault> {
+        self.connect()?;
+        self.take_changed()?;
+        let mut refused = None;
+        for index in 0..self.databases.len() {
+            match self.publish_database(index) {
+                // Other projects may have more rights.
+                Err(Fault::MongoDb(fault)) if fault.is_refusal() => refused = Some(fault),
+                outcome => outcome?,
+            }
+        }
+        refused.map_or(Ok(()), |fault| Err(fault.into()))
+    }
+
+    /// Creates the connection, and reads the marks, which may have changed.
+    fn connect(&mut self) -> Result<(), Fault> {
+        if self.connection.is_some() && !self.is_failing && !self.is_sweep_due() {
+            return Ok(());
+        }
+        let connection = if let Some(connection) = self.connection.take() {
+            connection
+        } else {
+            let flag = self.parts.stop_flag.clone();
+            Connection::new(&self.parts.uri, move || flag.wait(Duration::ZERO))?
+        };
+        let connection = self.connection.insert(connection);
+        for database in &mut self.databases {
+            database.backlog.note_marks(connection.marks(&database.name)?);
+        }
+        self.must_compare = true;
+        Ok(())
+    }
+
+    fn is_sweep_due(&self) -> bool {
+        self.swept.is_none_or(|since| since.elapsed() >= SWEEP_INTERVAL)
+    }
+
+    /// Takes the changed documents of the store, unless sets of older ones wait: the store then
+    /// notes changes in a limited size.
+    fn take_changed(&mut self) -> Result<(), Fault> {
+        if self.databases.iter().any(|database| database.backlog.has_sets()) {
+            return Ok(());
+        }
+        let Some(first) = self.databases.first() else { return Ok(()) };
+        if !(self.must_compare || first.store.has_changed()) {
+            return Ok(());
+        }
+        let Some(partitions) = first.store.take_changed()? else { return Ok(()) };
+        self.must_compare = false;
+        let found: Vec<Group> = groups(&first.store, &self.parts.forms, &partitions);
+        for database in &mut self.databases {
+            database.backlog.add(&found);
+        }
+        if self.databases.iter().any(|database| !database.backlog.is_empty()) {
+            self.waiting.get_or_insert_with(Stopwatch::start);
+        }
+        Ok(())
+    }
+
+    fn publish_database(&mut self, index: usize) -> Result<(), Fault> {
+        let is_sweep_due = self.is_sweep_due();
+        let Some(connection) = &self.connection else { return Ok(()) };
+        let Some(database) = self.databases.get_mut(index) else { return Ok(()) };
+        let Database { store, name, backlog } = database;
+        let metrics = &self.parts.metrics.publish;
+        let sender = Sender { store, connection, database: name, metrics };
+        let mut refused = None;
+        for collection in backlog.names() {
+            match sender.send(backlog, &collection) {
+                // Other collections may be accepted.
+                Err(Fault::MongoDb(fault)) if fault.is_refusal() => {
+                    backlog.widen(&collection);
+                    refused = Some(fault);
+                }
+                outcome => outcome?,
+            }
+        }
+        if is_sweep_due {
+            let moment = crate::clock::Clock::moment(&self.parts.clock);
+            let dropped = sender.drop_expired(backlog, moment)?;
+            metrics.collections_dropped.inc_by(dropped);
+            if index + 1 == self.databases.len() {
+                self.swept = Some(Stopwatch::start());
+            }
+        }
+        refused.map_or(Ok(()), |fault| Err(fault.into()))
+    }
+
+    /// Reports the outcome of an attempt in the log, the metrics and the daemon's health.
+    fn note(&mut self, outcome: &Result<(), Fault>) {
+        let hosts = self.parts.uri.hosts();
+        let now = self.parts.clock.now();
+        match outcome {
+            Ok(()) => {
+                self.retries.record_answer(WORK);
+                self.waiting = None;
+                self.parts.health.set_shortfall(Shortfall::Publish, hosts, None);
+                if std::mem::take(&mut self.is_failing) {
+                    tracing::info!(hosts, "documents are published again");
+                }
+            }
+            Err(Fault::MongoDb(PublishFault::Stopping)) => {
+                tracing::debug!(hosts, "publishing ends with the daemon");
+            }
+            Err(fault) => {
+                let cause = with_causes(fault);
+                self.retries.record_failure(WORK, now);
+                self.waiting.get_or_insert_with(Stopwatch::start);
+                self.parts.metrics.publish.errors.inc();
+                self.parts.health.set_shortfall(Shortfall::Publish, hosts, Some(cause.clone()));
+                if !std::mem::replace(&mut self.is_failing, true) {
+                    tracing::warn!(hosts, cause, "cannot publish documents; the daemon retries");
+                }
+            }
+        }
+    }
+}
+
+/// Returns the name of a project's database.
+fn database_name(prefix: &str, project: &ProjectName) -> String {
+    if project.is_default() { prefix.to_owned() } else { format!("{prefix}-{}", project.as_str()) }
+}

@@ -1,0 +1,281 @@
+//! The connection to MongoDB: blocking calls for one thread, each within a time limit.
+//!
+//! Must never know: the contents of documents, when something is written.
+
+use std::{collections::BTreeMap, pin::pin, time::Duration};
+
+use bson::{Bson, Document, RawArrayBuf, RawDocumentBuf, doc, rawdoc};
+use mongodb::{Client, error::Error, options::ClientOptions};
+use tokio::{
+    runtime::{Builder, Runtime},
+    time::timeout,
+};
+
+use crate::{
+    model::UnixMillis,
+    publish::{MongoUri, PublishFault, document::id_start},
+};
+
+/// The collection with the marks of all others: what was published of them.
+const MARKS: &str = "granary";
+/// The time limit for finding a server.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// The number of [`PATIENCE`]s after which a command is given up.
+const PATIENCES_MAX: u32 = 150;
+/// The interval at which a waiting call asks whether to go on.
+const PATIENCE: Duration = Duration::from_millis(200);
+/// The code of a duplicate key: a newer document is there.
+const DUPLICATE_KEY: i32 = 11000;
+/// The time limit of the servers for the majority's confirmation.
+const CONFIRM_MS_MAX: i32 = 20_000;
+
+/// Documents that MongoDB confirmed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Written {
+    /// Documents that were inserted or replaced.
+    pub documents: u64,
+    /// Documents that were not written because newer ones are there.
+    pub superseded: u64,
+    /// Bytes of the command.
+    pub bytes: u64,
+}
+
+/// A connection, which opens when it is first used.
+pub struct Connection {
+    runtime: Runtime,
+    client: Client,
+    go_on: Box<dyn Fn() -> bool + Send>,
+}
+
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Connection")
+    }
+}
+
+impl Connection {
+    /// Creates a connection. Waiting calls end when `go_on` returns false.
+    ///
+    /// # Errors
+    /// The connection string or its certificates cannot be used.
+    pub fn new(
+        uri: &MongoUri,
+        go_on: impl Fn() -> bool + Send + 'static,
+    ) -> Result<Self, PublishFault> {
+        let fault = |cause: String| PublishFault::refused("begin", &cause);
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("mongodb")
+            .enable_all()
+            .build()
+            .map_err(|cause| fault(cause.to_string()))?;
+        let client = runtime.block_on(async {
+            let mut options = ClientOptions::parse(uri.as_str()).await?;
+            options.app_name.get_or_insert_with(|| "granary".to_owned());
+            options.max_pool_size = Some(2);
+            options.server_selection_timeout.get_or_insert(CONNECT_TIMEOUT);
+            options.connect_timeout.get_or_insert(CONNECT_TIMEOUT);
+            Client::with_options(options)
+        });
+        // The driver's error quotes the connection string.
+        let client = client.map_err(|_| {
+            fault(format!("{}: the address or its options are invalid", uri.hosts()))
+        })?;
+        Ok(Self { runtime, client, go_on: Box::new(go_on) })
+    }
+
+    /// Returns the marks of collections.
+    ///
+    /// # Errors
+    /// MongoDB cannot be reached, or refuses.
+    pub fn marks(&self, database: &str) -> Result<BTreeMap<String, String>, PublishFault> {
+        let marks = self.client.database(database).collection::<Document>(MARKS);
+        self.run(&format!("read {database}.{MARKS}"), async {
+            let (mut found, mut cursor) = (BTreeMap::new(), marks.find(doc! {}).await?);
+            while cursor.advance().await? {
+                let row = cursor.deserialize_current()?;
+                if let (Ok(name), Ok(mark)) = (row.get_str("_id"), row.get_str("mark")) {
+                    found.insert(name.to_owned(), mark.to_owned());
+                }
+            }
+            Ok(found)
+        })
+    }
+
+    /// Stores the mark of a collection durably.
+    ///
+    /// # Errors
+    /// MongoDB cannot be reached, or refuses.
+    pub fn set_mark(
+        &self,
+        database: &str,
+        collection: &str,
+        mark: &str,
+    ) -> Result<(), PublishFault> {
+        let row = rawdoc! { "_id": collection, "mark": mark };
+        let change = rawdoc! { "q": { "_id": collection }, "u": row, "upsert": true };
+        self.update(database, MARKS, [change]).map(|_| ())
+    }
+
+    /// Inserts documents, or replaces older ones, durably. Documents have their own `_id`.
+    ///
+    /// # Errors
+    /// MongoDB cannot be reached, or refuses: some documents may be written.
+    pub fn replace(
+        &self,
+        database: &str,
+        collection: &str,
+        through: u64,
+        documents: Vec<(String, RawDocumentBuf)>,
+    ) -> Result<Written, PublishFault> {
+        let through = through as i64;
+        self.update(
+            database,
+            collection,
+            documents.into_iter().map(|(id, document)| {
+                let older = rawdoc! { "_id": id, "through": { "$lte": through } };
+                rawdoc! { "q": older, "u": document, "upsert": true }
+            }),
+        )
+    }
+
+    /// Deletes the documents with a start that were not written since cells of their partition were
+    /// replaced for the `replaced`th time.
+    ///
+    /// # Errors
+    /// MongoDB cannot be reached, or refuses.
+    pub fn delete_older(
+        &self,
+        database: &str,
+        collection: &str,
+        start: UnixMillis,
+        replaced: u64,
+    ) -> Result<(), PublishFault> {
+        let first = id_start(start);
+        // The character after a hyphen.
+        let end = format!("{}.", first.trim_end_matches('-'));
+        let older = doc! {
+            "_id": { "$gte": first, "$lt": end },
+            "replaced": { "$not": { "$gte": replaced as i64 } },
+        };
+        let operation = format!("delete from {database}.{collection}");
+        let documents = self.client.database(database).collection::<Document>(collection);
+        self.run(&operation, async { documents.delete_many(older).await.map(|_| ()) })
+    }
+
+    /// Returns the names of all collections of a database.
+    ///
+    /// # Errors
+    /// MongoDB cannot be reached, or refuses.
+    pub fn collections(&self, database: &str) -> Result<Vec<String>, PublishFault> {
+        let database_name = database;
+        let database = self.client.database(database);
+        self.run(&format!("list the collections of {database_name}"), async {
+            database.list_collection_names().await
+        })
+    }
+
+    /// Drops a collection, and removes its mark.
+    ///
+    /// # Errors
+    /// MongoDB cannot be reached, or refuses.
+    pub fn drop_collection(&self, database: &str, collection: &str) -> Result<(), PublishFault> {
+        let name = format!("drop {database}.{collection}");
+        let database = self.client.database(database);
+        self.run(&name, async {
+            database.collection::<Document>(collection).drop().await?;
+            let marks = database.collection::<Document>(MARKS);
+            marks.delete_one(doc! { "_id": collection }).await.map(|_| ())
+        })
+    }
+
+    /// Runs an update command without order, and reads all errors of its answer.
+    fn update(
+        &self,
+        database: &str,
+        collection: &str,
+        changes: impl IntoIterator<Item = RawDocumentBuf>,
+    ) -> Result<Written, PublishFault> {
+        let mut updates = RawArrayBuf::new();
+        changes.into_iter().for_each(|change| updates.push(change));
+        let command = rawdoc! {
+            "update": collection,
+            "updates": updates,
+            "ordered": false,
+            "writeConcern": { "w": "majority", "j": true, "wtimeout": CONFIRM_MS_MAX },
+        };
+        let bytes = command.as_bytes().len() as u64;
+        let operation = format!("write {database}.{collection}");
+        let database = self.client.database(database);
+        let answer = self.run(&operation, async { database.run_raw_command(command).await })?;
+        let superseded =
+            judge(&answer).map_err(|cause| PublishFault::refused(&operation, &cause))?;
+        let documents = answer
+            .get("n")
+            .and_then(|n| n.as_i64().or_else(|| n.as_i32().map(i64::from)))
+            .unwrap_or(0);
+        Ok(Written { documents: documents.max(0) as u64, superseded, bytes })
+    }
+
+    /// Waits for a call of the driver.
+    fn run<T>(
+        &self,
+        operation: &str,
+        call: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, PublishFault> {
+        self.runtime.block_on(async {
+            let mut call = pin!(call);
+            for _ in 0..PATIENCES_MAX {
+                if let Ok(outcome) = timeout(PATIENCE, &mut call).await {
+                    return outcome.map_err(|cause| PublishFault::of(operation, &cause));
+                }
+                if !(self.go_on)() {
+                    return Err(PublishFault::Stopping);
+                }
+            }
+            Err(PublishFault::Slow((PATIENCE * PATIENCES_MAX).as_secs()))
+        })
+    }
+}
+
+/// Returns how many documents of an update are superseded by newer ones.
+///
+/// # Errors
+/// A document was refused for another reason, or the majority did not confirm.
+fn judge(answer: &Document) -> Result<u64, String> {
+    let message = |fault: &Document| {
+        let code = fault.get_i32("code").unwrap_or_default();
+        format!("{} (code {code})", fault.get_str("errmsg").unwrap_or("no message"))
+    };
+    if let Ok(fault) = answer.get_document("writeConcernError") {
+        return Err(message(fault));
+    }
+    let mut superseded = 0;
+    let faults = answer.get_array("writeErrors").map_or(&[][..], Vec::as_slice);
+    for fault in faults.iter().filter_map(Bson::as_document) {
+        if fault.get_i32("code").ok() != Some(DUPLICATE_KEY) {
+            return Err(message(fault));
+        }
+        superseded += 1;
+    }
+    Ok(superseded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_within_an_answer_are_found() {
+        let newer = doc! { "index": 0, "code": 11000, "errmsg": "E11000 duplicate key" };
+        let answer = doc! { "ok": 1, "n": 3, "writeErrors": [newer.clone(), newer.clone()] };
+        assert_eq!(judge(&answer), Ok(2));
+        let other = doc! { "index": 1, "code": 121, "errmsg": "failed validation" };
+        let answer = doc! { "ok": 1, "n": 0, "writeErrors": [newer, other] };
+        assert_eq!(judge(&answer), Err("failed validation (code 121)".to_owned()));
+        let unsure =
+            doc! { "ok": 1, "n": 1, "writeConcernError": { "code": 64, "errmsg": "late" } };
+        assert_eq!(judge(&unsure), Err("late (code 64)".to_owned()));
+        assert_eq!(judge(&doc! { "ok": 1, "n": 1 }), Ok(0));
+    }
+}
