@@ -73,7 +73,7 @@ fn fill(
             if !rules.is_empty() {
                 // The definition decides, whatever the series is called now.
                 let defined = SeriesKey::from_bytes(read.key).ok_or_else(unreadable)?;
-                classes.add(Some(rules.history(&defined)));
+                classes.add(Some(rules.history(read.sender, &defined)));
             }
             let key = match change {
                 Some(None) => {

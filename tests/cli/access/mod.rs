@@ -2,6 +2,7 @@
 
 mod audit;
 mod enroll;
+mod isolation;
 mod matrix;
 mod people;
 mod projects;
@@ -30,7 +31,12 @@ pub(crate) struct Guarded {
 
 impl Guarded {
     pub(crate) fn start() -> Self {
-        let daemon = Daemon::start("security.access = true");
+        Self::start_with("security.access = true")
+    }
+
+    /// Starts a daemon with settings that turn access control on.
+    pub(crate) fn start_with(settings: &str) -> Self {
+        let daemon = Daemon::start(settings);
         let admin = first_key(&daemon).unwrap();
         Self { daemon, admin }
     }

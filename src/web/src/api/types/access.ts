@@ -57,7 +57,11 @@ export interface CallerAnswer {
   kind: "user" | "key" | "client" | "none";
   name: string;
   roles: Roles;
+  /** The scopes in the project of the request. */
   scopes: Scope[];
+  project: string;
+  /** The projects among which the caller may choose. */
+  projects: string[];
   /** Whether logging in requires a code. */
   totp: boolean;
   password: boolean;
