@@ -1,11 +1,11 @@
-//! The cost of preallocation and of reserved space: turns of an hour, the last one also of a day,
-//! with and without both.
+//! The cost of preallocation and of reserved space: turns of an hour, the last of which is also
+//! that of a day, with and without both.
 //!
 //! 50,000 series (or the number in the argument) send a sample every ten minutes, followed by a
 //! checkpoint. Shells are inserted twice before each period, and space for the next turns is
 //! reserved after each checkpoint, as the daemon does. Small batches are sent while the checkpoint
 //! of a turn runs, and queries read the current hour. Runs with and without both alternate; the
-//! output has a line for each run, the medians of both variants, and their difference beside the
+//! output has a line for each run, the medians of both variants, and their difference next to the
 //! range of equal runs.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark that prints")]
 
@@ -33,7 +33,7 @@ const QUERIES: usize = 500;
 /// 2026-11-21T21:00:00Z
 const BEGIN: UnixMillis = UnixMillis(1_795_294_800_000);
 const HOURS: i64 = 3;
-/// The runs of each variant.
+/// The number of runs of each variant.
 const RUNS: usize = 5;
 
 fn batch_of_samples(count: u32, time: UnixMillis) -> AcceptedBatch {
@@ -88,7 +88,7 @@ fn preallocate(store: &Store, now: UnixMillis, next: UnixMillis) {
     }
 }
 
-/// Reads the current hour of some series, again and again; appends the seconds of each reading.
+/// Reads the current hour of some series repeatedly; appends the seconds of each reading.
 fn query_hour(store: &Store, hour: UnixMillis, seconds: &mut Vec<f64>) {
     let ids: Vec<_> = (0..QUERIED_SERIES).map(SeriesId).collect();
     let mut slots = Vec::new();
@@ -188,8 +188,8 @@ fn run(series_count: u32, is_on: bool) -> Measurements {
     [
         ("checkpoint at an hour's turn, s", quantile(&mut turn_seconds, 0.5)),
         ("checkpoint at the day's turn, s", day_turn_seconds),
-        ("acknowledgement p50 meanwhile, ms", quantile(&mut batches, 0.5) * 1e3),
-        ("acknowledgement p99 meanwhile, ms", quantile(&mut batches, 0.99) * 1e3),
+        ("acknowledgement p50 at a turn, ms", quantile(&mut batches, 0.5) * 1e3),
+        ("acknowledgement p99 at a turn, ms", quantile(&mut batches, 0.99) * 1e3),
         ("query of the current hour p50, ms", quantile(&mut queries, 0.5) * 1e3),
         ("query of the current hour p99, ms", quantile(&mut queries, 0.99) * 1e3),
         ("written, MiB", (bytes_written() - written_before) as f64 / f64::from(1 << 20)),

@@ -1,14 +1,14 @@
-//! A year of 10,000 series whose hosts are replaced, with a simulated clock, in some minutes. The
-//! output shows values that keep changing after every retention is reached, and compares the disk
-//! with the plan.
+//! A year of 10,000 series whose hosts are replaced, with a simulated clock, within a few minutes.
+//! The output shows values that keep changing after every retention is reached, and compares the
+//! disk with the plan.
 //!
 //!     cargo bench --bench year -- [days=365] [hosts=100] [metrics=100] [interval=1h] [renewal=33h]
 //!         [dir=target] [SLOT/DOCUMENT/PARTITION/RETENTION ...]
 //!
 //! Every `renewal`, a new host replaces another one. A checkpoint follows six samples of each
 //! series, about as often as with the daemon's defaults and a sample every minute or two; then
-//! sealing, retention and removal of series. The output has a row every 30 days, and the plan
-//! beside the used space.
+//! sealing, retention and removal of series. The output has a row every 30 days, and the plan next
+//! to the used space.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark that prints")]
 
 #[path = "../tests/support/fleet.rs"]

@@ -27,7 +27,7 @@ pub fn fingerprint(labels: &LabelSet) -> String {
     format!("{:016x}", texts.flatten().fold(BASIS, step))
 }
 
-/// An acknowledgement: somebody takes care of an alert.
+/// An acknowledgement: somebody is working on an alert.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Acknowledgement {
     /// The name of the person.
@@ -94,7 +94,7 @@ pub struct Alert {
     pub value: f64,
     /// The time since which it has been pending or firing, or samples have been missing.
     pub active_at: i64,
-    /// The time since which it fires.
+    /// The time since which it has been firing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fired_at: Option<i64>,
     /// The time of its last end, if receivers were notified of the alert.
@@ -103,7 +103,7 @@ pub struct Alert {
     /// The time since which it only fires because of `keep_firing_for`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep_firing_since: Option<i64>,
-    /// The time since which samples are missing.
+    /// The time since which samples have been missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing_since: Option<i64>,
     /// The acknowledgement, until the alert ends.

@@ -2,7 +2,8 @@
 //! once, as Prometheus does (`rules/alerting.go`, `needsSending`).
 //!
 //! The rules' state contains all firing alerts, so nothing is queued: an Alertmanager that was
-//! unreachable gets the current alerts when it is back. Must never know: how alerts are sent.
+//! unreachable gets the current alerts when it is reachable again. Must never know: how alerts are
+//! sent.
 
 use std::{collections::BTreeMap, sync::Arc};
 

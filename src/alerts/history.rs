@@ -136,7 +136,7 @@ impl GroupHistory {
         self.episodes.drain(..old.max(self.episodes.len().saturating_sub(EPISODES_MAX)));
     }
 
-    /// Returns past and present episodes, the latest start first.
+    /// Returns past and current episodes, the latest start first.
     pub fn with_present(&self, state: &GroupState) -> Vec<Episode> {
         let present = state.rules.iter().flat_map(|(rule, state)| {
             state.alerts.iter().filter_map(|alert| Episode::of(rule, alert))

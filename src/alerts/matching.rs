@@ -92,7 +92,7 @@ impl LabelMatcher {
             return Err(format!("invalid label name {name:?}"));
         }
         if value.len() > VALUE_BYTES_MAX {
-            let message = format!("{} bytes are more than {VALUE_BYTES_MAX}", value.len());
+            let message = format!("{} bytes exceed the limit of {VALUE_BYTES_MAX}", value.len());
             return Err(format!("the matcher of {name}: {message}"));
         }
         let pattern = is_regex.then(|| whole_pattern(value, &LIMITS)).transpose();
@@ -105,7 +105,7 @@ impl LabelMatcher {
     /// # Errors
     /// When the text is not a matcher.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let invalid = || format!("{text:?} is no matcher; write host=web1 or host=~\"web.*\"");
+        let invalid = || format!("{text:?} is not a matcher; write host=web1 or host=~\"web.*\"");
         let text = text.trim();
         let at = text.find(['=', '!']).ok_or_else(invalid)?;
         let (name, rest) = text.split_at_checked(at).ok_or_else(invalid)?;

@@ -22,7 +22,7 @@ pub struct MessageAlert {
     /// The annotations.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: LabelSet,
-    /// The time since which it fires.
+    /// The time since which it has been firing.
     pub starts_at: i64,
     /// The time of its end; `None` while it fires.
     #[serde(default, skip_serializing_if = "Option::is_none")]

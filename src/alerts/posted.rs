@@ -107,7 +107,7 @@ impl PostedAlerts {
         outcome
     }
 
-    /// Returns whether an alert of this size, in bytes, has no room beside all others.
+    /// Returns whether there is no room for another alert of this size, in bytes.
     fn is_full(&self, size: usize) -> bool {
         self.all.len() >= ALERTS_MAX || self.bytes + size > BYTES_MAX
     }
@@ -269,7 +269,9 @@ fn parse_alert(
     }
     for (kind, pairs) in [("label", &labels), ("annotation", &annotations)] {
         if pairs.len() > PAIRS_MAX {
-            return Err(fault(format!("{} {kind}s are more than {PAIRS_MAX}", pairs.len()).into()));
+            return Err(fault(
+                format!("{} {kind}s exceed the limit of {PAIRS_MAX}", pairs.len()).into(),
+            ));
         }
         if let Some(name) = pairs.keys().find(|name| !is_label_name(name)) {
             let name: String = name.chars().take(100).collect();
@@ -298,7 +300,7 @@ fn parse_alert(
     };
     let size = bytes(&labels, &alert);
     if size > ALERT_BYTES_MAX {
-        return Err(fault(format!("{size} bytes are more than {ALERT_BYTES_MAX}").into()));
+        return Err(fault(format!("{size} bytes exceed the limit of {ALERT_BYTES_MAX}").into()));
     }
     Ok((labels, alert))
 }

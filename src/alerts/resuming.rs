@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 
 use super::{Action, Alert, AlertState, DueEvaluation, GroupState, RuleGroup};
 
-/// The grace period: after an outage, an alert with a shorter `for` is pending anew, and no other
-/// alert fires before the period is over.
+/// The grace period: after an outage, an alert with a shorter `for` is pending from the start
+/// again, and no other alert fires before the period is over.
 const GRACE_MS: i64 = 600_000;
-/// The longest outage after which pending alerts continue; after a longer one, they begin anew.
+/// The longest outage after which pending alerts continue; after a longer one, they start over.
 const OUTAGE_MAX_MS: i64 = 3_600_000;
 /// The longest restart, beyond the interval, that changes nothing.
 const RESTART_MS: i64 = 5000;
@@ -192,7 +192,7 @@ mod tests {
             let fires_s = (bench.fires_at(back_at) - back_at) / 1000;
             assert_eq!(fires_s, expected_s, "for {for_s}, {pending_s} pending, {down_s} down");
         };
-        // A `for` shorter than the grace period begins anew.
+        // A `for` shorter than the grace period starts over.
         check(40, 20, 50, 40);
         check(300, 290, 300, 300);
         // The grace period is the minimum, as in Prometheus.
@@ -200,7 +200,7 @@ mod tests {
         check(900, 880, 300, 600);
         // The rest of `for` remains.
         check(1800, 600, 300, 1200);
-        // After an outage beyond the maximum, `for` begins anew.
+        // After an outage beyond the maximum, `for` starts over.
         check(1800, 600, 3700, 1800);
         // A restart between two evaluations, or nearly so, changes nothing.
         check(40, 20, 5, 15);

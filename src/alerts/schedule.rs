@@ -20,7 +20,7 @@ pub struct DueEvaluation {
 /// Returns the evaluation that is due now, given the time of the last one; `None` until the next
 /// interval begins. After the clock was set back, nothing is due until the clock passes the last
 /// evaluation: slots before that time already contain later samples. A last evaluation that is
-/// further ahead than two minutes (or an interval) was made by a wrong clock and is ignored.
+/// further ahead than two minutes (or an interval) was made under a wrong clock and is ignored.
 pub fn due(interval_ms: i64, last: Option<UnixMillis>, now: UnixMillis) -> Option<DueEvaluation> {
     let at = now.0 - now.0.rem_euclid(interval_ms);
     let last = last.filter(|last| last.0 <= at.saturating_add(wait_max_ms(interval_ms)));

@@ -37,7 +37,7 @@ pub struct GroupState {
     pub name: String,
     /// The time of the last evaluation, Unix milliseconds; 0: none.
     pub last: i64,
-    /// The number of times that the clock was set back: samples are numbered anew each time.
+    /// The number of times that the clock was set back: numbers of samples start over each time.
     #[serde(default)]
     pub set_back: u32,
     /// The number of further objects with alerts; 0: all alerts are in this object.

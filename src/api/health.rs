@@ -83,7 +83,7 @@ async fn readyz(request: HttpRequest, parts: web::Data<AdminParts>) -> HttpRespo
         let answer = json!({ "status": status, "reasons": reasons });
         return HttpResponse::ServiceUnavailable().json(answer);
     }
-    // By the pid, a script recognizes the daemon that it started.
+    // A script recognizes the daemon that it started by the PID.
     let mut answer = json!({ "status": status, "pid": std::process::id() });
     if !reasons.is_empty() {
         answer["reasons"] = json!(reasons);

@@ -22,7 +22,7 @@ use actix_web::{
 use super::caller::{AccessParts, PartsOfProjects};
 use crate::access::{Right, Row, row_of};
 
-/// The row of a route without one, which nobody may use; the start fails before.
+/// The row of a route without one, which nobody may use; the start fails first.
 const NO_ROW: Row = Row { methods: "*", path: "", right: Right::Control, audited: true };
 
 /// The routes whose handlers use the parts `P`.

@@ -17,10 +17,10 @@ use crate::model::{Moment, UnixMillis};
 
 /// A source of time. Only roles, the API and commands read it.
 pub trait Clock: Send + Sync + fmt::Debug {
-    /// Returns the present time.
+    /// Returns the current time.
     fn now(&self) -> UnixMillis;
 
-    /// Returns the present time, with the expected time when the clock is doubted.
+    /// Returns the current time, with the expected time when the clock is doubted.
     fn moment(&self) -> Moment {
         self.now().into()
     }

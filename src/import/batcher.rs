@@ -1,5 +1,5 @@
 //! Cutting of samples into numbered batches. The same samples always produce the same batches,
-//! regardless of the daemon's answers, so that the daemon recognizes repeated batches by number.
+//! regardless of the daemon's responses, so that the daemon recognizes repeated batches by number.
 
 use granary_protocol::Batch;
 

@@ -25,7 +25,7 @@ const SERIES_MAX: usize = 4_000_000;
 const LIMITS: SeriesLimits =
     SeriesLimits { tags_max: 1024, name_bytes_max: 16_384, value_bytes_max: 65_536 };
 
-/// The id of all series outside of the selection.
+/// The ID of all series outside of the selection.
 const EXCLUDED: SeriesId = SeriesId(u32::MAX);
 
 /// A receiver of batches.

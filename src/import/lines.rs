@@ -7,7 +7,7 @@ use crate::{ingest::rows::Rows, policy::RefusalReason};
 
 /// The maximum length of a line; longer ones are refused.
 const LINE_BYTES_MAX: usize = 1 << 20;
-/// The maximum distance in which the end of a quoted text is searched.
+/// The maximum distance within which the end of a quoted text is searched for.
 const JOINED_BYTES_MAX: usize = 1 << 13;
 
 /// The next line.

@@ -43,7 +43,8 @@ impl Selection {
         at == NO_TIME || self.times.contains(&at)
     }
 
-    /// Returns the selection as words that must never change; empty for the default.
+    /// Returns the selection as words, which must stay the same in all releases; empty for the
+    /// default.
     pub fn words(&self) -> Vec<String> {
         let all = Self::default();
         let metric = self.metric.iter().map(|metric| format!("only metric {metric}"));

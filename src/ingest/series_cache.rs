@@ -1,4 +1,4 @@
-//! A cache from the fingerprints of recent series to their ids.
+//! A cache from the fingerprints of recent series to their IDs.
 
 use std::{
     collections::HashMap,
@@ -52,7 +52,7 @@ pub(super) enum CachedSeries {
 /// successor: usually the successor is looked up next again, and it is adjacent in memory.
 #[derive(Debug, Default)]
 pub struct SeriesCache {
-    /// The generation of the dictionary that contains the ids of all entries.
+    /// The generation of the dictionary that contains the IDs of all entries.
     generation: u64,
     entries: Vec<Entry>,
     index: HashMap<Fingerprint, u32, FixedState>,

@@ -86,7 +86,7 @@ pub struct NewAnnotation {
 }
 
 impl NewAnnotation {
-    /// Checks the request; returns the annotation without its id.
+    /// Checks the request; returns the annotation without its ID.
     pub(super) fn check(self, now: UnixMillis) -> Result<Annotation, ObjectFault> {
         let Self { time, end, text, tags, author } = self;
         let start = read_time("time", time)?.unwrap_or(now);
@@ -101,7 +101,7 @@ impl NewAnnotation {
         }
         check_text("text", &text, TEXT_BYTES_MAX)?;
         if tags.len() > TAGS_MAX {
-            let message = format!("tags: {} are more than {TAGS_MAX}", tags.len());
+            let message = format!("tags: {} exceed the limit of {TAGS_MAX}", tags.len());
             return Err(ObjectFault::Invalid(message));
         }
         for (name, value) in &tags {
@@ -147,18 +147,18 @@ impl Annotation {
     }
 }
 
-/// Returns an id, which is also the name in the store: the time, and the index among the
+/// Returns an ID, which is also the name in the store: the time, and the index among the
 /// annotations with this time.
 pub(super) fn id(time: UnixMillis, index: u32) -> String {
     format!("{:0TIME_DIGITS$}-{index:0INDEX_DIGITS$}", time.0)
 }
 
-/// Returns a text that precedes the ids of all annotations at a time or later.
+/// Returns a text that precedes the IDs of all annotations at a time or later.
 pub(super) fn first_id(time: UnixMillis) -> String {
     format!("{:0TIME_DIGITS$}", time.0)
 }
 
-/// Parses the time and the index of an id.
+/// Parses the time and the index of an ID.
 pub(super) fn parse_id(id: &str) -> Option<(UnixMillis, u32)> {
     let (time, index) = id.split_once('-')?;
     let is_digits =
@@ -195,15 +195,15 @@ mod tests {
         for (posted, expected) in [
             (json!({ "text": " \n" }), "text: it is empty"),
             (json!({}), "missing field `text`"),
-            (json!({ "text": "x".repeat(1025) }), "text: 1025 bytes are more than 1024"),
+            (json!({ "text": "x".repeat(1025) }), "text: 1025 bytes exceed the limit of 1024"),
             (json!({ "text": "a\u{0}" }), "text: it has a control character"),
             (json!({ "text": "x", "id": "1" }), "unknown field `id`"),
-            (json!({ "text": "x", "time": "soon" }), "time: \"soon\" is no time"),
+            (json!({ "text": "x", "time": "soon" }), "time: \"soon\" is not a time"),
             (json!({ "text": "x", "time": [1] }), "time: "),
             (json!({ "text": "x", "time": -1 }), "time: "),
             (json!({ "text": "x", "end": NOW.0 - 1 }), "end: use a time from"),
             (json!({ "text": "x", "end": NOW.0 + SPAN_MAX_MS + 1 }), "end: use a time from"),
-            (json!({ "text": "x", "tags": nine_tags }), "tags: 9 are more than 8"),
+            (json!({ "text": "x", "tags": nine_tags }), "tags: 9 exceed the limit of 8"),
             (json!({ "text": "x", "tags": { "": "x" } }), "tags: a name: it is empty"),
             (json!({ "text": "x", "tags": { "a": "x\ny" } }), "tags.a: it has more than one line"),
             (json!({ "text": "x", "tags": { "a": 1 } }), "invalid type"),

@@ -1,4 +1,4 @@
-//! The annotations of a store: the newest ones, up to a limit.
+//! The annotations of a store, up to a limit; the oldest are removed.
 //!
 //! Must never know: HTTP, the detection of hosts' events.
 
@@ -89,7 +89,8 @@ impl Annotations {
         Ok(AnnotationsAnswer::newest(found))
     }
 
-    /// Creates an annotation, durably; returns its name, and the number of removed old ones.
+    /// Creates an annotation, durably. Returns its name, and the number of old annotations that
+    /// were removed.
     ///
     /// # Errors
     /// The annotation is invalid, the store has no room for it, or the store cannot be written.

@@ -1,8 +1,8 @@
 //! The audit: who changed what, and who was refused, written to the store.
 //!
-//! A change takes a place before it is made, and its record is durable before its response is sent;
-//! records that wait together are written together. Refusals are joined and written by
-//! [`Audit::write_refusals`]. Must never know: HTTP, what a change does.
+//! A change reserves a place for its record before it is made, and the record is durable before the
+//! response is sent; records that wait at the same time are written together. Equal refusals are
+//! combined, and written by [`Audit::write_refusals`]. Must never know: HTTP, what a change does.
 
 use std::{
     net::IpAddr,
@@ -46,22 +46,22 @@ struct SharedAudit {
     is_failing: AtomicBool,
 }
 
-/// The place of a change whose record will be written.
+/// A reserved place for the record of a change.
 #[derive(Debug)]
 pub struct AuditPlace(
     #[expect(dead_code, reason = "held until the record is written")] OwnedSemaphorePermit,
 );
 
-/// The records to answer.
+/// A query of records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditQuery {
     /// The earliest time.
     pub since: UnixMillis,
-    /// The time before which all records are.
+    /// The latest time, exclusive.
     pub until: UnixMillis,
-    /// The name of the caller; `None`: any.
+    /// The name of the caller; `None` for any caller.
     pub who: Option<String>,
-    /// The number below which the records' numbers are.
+    /// The exclusive upper bound of the records' numbers.
     pub before: u64,
     /// The maximum number of records.
     pub limit: usize,
@@ -104,7 +104,7 @@ impl Audit {
         }))
     }
 
-    /// Takes a place for the record of a change; `None` when too many records wait.
+    /// Reserves a place for the record of a change; `None` when too many records wait.
     pub fn take_place(&self) -> Option<AuditPlace> {
         self.0.places.clone().try_acquire_owned().ok().map(AuditPlace)
     }
@@ -119,12 +119,12 @@ impl Audit {
         self.append(records);
     }
 
-    /// Adds a refused caller, which is written later.
+    /// Adds a refused caller, whose record is written later.
     pub fn note_refusal(&self, refused: &RefusedCaller<'_>, now: UnixMillis) {
         self.0.refusals.lock().add(refused, now);
     }
 
-    /// Notes the outcome of a login. A successful one is written at once, on the caller's thread.
+    /// Notes the outcome of a login. A successful login is written at once, on the caller's thread.
     pub fn note_login(
         &self,
         name: &str,
@@ -177,7 +177,7 @@ impl Audit {
                 self.0.metrics.people.audit_lost.inc_by(count);
                 if !self.0.is_failing.load(Ordering::Relaxed) {
                     let cause = with_causes(&cause);
-                    tracing::error!(cause, "cannot write the audit; changes go on without it");
+                    tracing::error!(cause, "cannot write the audit; changes continue without it");
                 }
                 true
             }

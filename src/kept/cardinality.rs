@@ -1,4 +1,5 @@
-//! The cardinality of the store at the beginning of the day, for comparison with the present one.
+//! The cardinality of the store at the start of the day, for comparison with the current
+//! cardinality.
 //!
 //! Must never know: HTTP, how series are counted.
 
@@ -16,7 +17,7 @@ use crate::{
 
 /// The number of metrics, tags and senders that are stored for each day.
 const STORED_MAX: usize = 1000;
-/// The names of the stored counts: of this day, and of the day before.
+/// The names of the stored counts of today and of yesterday.
 const NAMES: [&str; 2] = ["today", "yesterday"];
 const DAY_MS: i64 = 86_400_000;
 
@@ -39,7 +40,7 @@ impl Record for DatedCounts {
     }
 }
 
-/// The counts of the beginnings of this day and of the day before, in UTC. Clones share them.
+/// The counts at the start of today and of yesterday, in UTC. Clones share the counts.
 #[derive(Debug, Clone, Default)]
 pub struct KnownCardinality(Arc<Mutex<DailyCounts>>);
 
@@ -50,12 +51,12 @@ struct DailyCounts {
     yesterday: Option<DatedCounts>,
 }
 
-/// A name with its present and its earlier number of series or values.
+/// A name with its current and its earlier number of series or values.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CountedName {
     /// The metric, the tag or the sender.
     pub name: String,
-    /// The present number.
+    /// The current number.
     pub count: u64,
     /// The earlier number; `None` when it is unknown.
     pub before: Option<u64>,
@@ -106,8 +107,8 @@ impl KnownCardinality {
         Ok(())
     }
 
-    /// Returns the `count` largest metrics, tags and senders, compared with the beginning of
-    /// yesterday, or of today when nothing older is known.
+    /// Returns the `count` largest metrics, tags and senders, compared with the start of yesterday,
+    /// or with the start of today when nothing older is known.
     ///
     /// # Errors
     /// When the query times out.

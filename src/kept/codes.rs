@@ -1,5 +1,5 @@
 //! One-time codes: objects of the store, loaded once. A code is removed durably before its right is
-//! given, so no crash makes it valid twice.
+//! granted, so that a crash cannot make it valid twice.
 //!
 //! Must never know: HTTP, what a code is used for.
 
@@ -141,9 +141,9 @@ impl KnownCodes {
     /// The store cannot be written.
     pub fn revoke_all(&self, purpose: Purpose) -> Result<(), KeyFault> {
         let mut codes = self.0.codes.lock();
-        let such = codes.iter().filter(|(_, record)| record.purpose == purpose);
-        let such: Vec<_> = such.map(|(id, _)| id.clone()).collect();
-        for id in such {
+        let matching = codes.iter().filter(|(_, record)| record.purpose == purpose);
+        let matching: Vec<_> = matching.map(|(id, _)| id.clone()).collect();
+        for id in matching {
             codes.remove(&id);
             self.0.records.remove(&id)??;
         }

@@ -1,4 +1,4 @@
-//! The dashboards of a store, and the built-in ones.
+//! The dashboards of a store, and the built-in dashboards.
 //!
 //! Must never know: HTTP, the content of panels.
 
@@ -116,8 +116,8 @@ pub fn get(store: &Store, name: &str) -> Result<DashboardAnswer, ObjectFault> {
 /// returns its new version, durably.
 ///
 /// # Errors
-/// The name or the dashboard is invalid, it was changed meanwhile, the store has no room for it, or
-/// the store cannot be written.
+/// The name or the dashboard is invalid, it has changed since that version, the store has no room
+/// for it, or the store cannot be written.
 pub fn put(
     store: &Store,
     name: &str,
@@ -142,7 +142,7 @@ pub fn put(
 /// Deletes the dashboard with the version `expected`, durably; a damaged one has no version.
 ///
 /// # Errors
-/// There is no such dashboard, it was changed meanwhile, or the store cannot be written.
+/// There is no such dashboard, it has changed since that version, or the store cannot be written.
 pub fn delete(store: &Store, name: &str, expected: Option<u64>) -> Result<(), ObjectFault> {
     check_changeable(name)?;
     let found = store.objects(ObjectKind::Dashboard)?.iter().any(|known| known.name == name);
@@ -167,7 +167,7 @@ fn check_name(name: &str) -> Result<(), ObjectFault> {
     let is_plain = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'-';
     if !(1..=NAME_BYTES_MAX).contains(&name.len()) || !name.bytes().all(is_plain) {
         let message = format!(
-            "{name:?} is no name of a dashboard: use 1 to {NAME_BYTES_MAX} of a-z, 0-9 and -"
+            "{name:?} is not a dashboard name: use 1 to {NAME_BYTES_MAX} of a-z, 0-9 and -"
         );
         return Err(ObjectFault::Invalid(message));
     }

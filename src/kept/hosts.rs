@@ -71,7 +71,7 @@ impl KnownHosts {
         let (answer, is_news) = self.accept_pings(pings);
         if is_news {
             let _write_turn = self.0.write_turn.lock().await;
-            // Another request may have stored the changes meanwhile, with its own.
+            // Another request may have stored these changes together with its own.
             if self.0.hosts.read().has_news() {
                 let hosts = self.clone();
                 // After a failure, the host keeper retries and logs the reason.
@@ -108,7 +108,7 @@ impl KnownHosts {
         self.now().at
     }
 
-    /// Returns the hosts by name, all or one, with the present time.
+    /// Returns the hosts by name, all or one, with the current time.
     pub fn list(&self, name: Option<&str>) -> (UnixMillis, Vec<HostStatus>) {
         let now = self.now();
         (now.at, self.0.hosts.read().list(name, now))

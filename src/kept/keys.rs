@@ -143,7 +143,7 @@ impl KnownKeys {
         Ok(Self(Arc::new(SharedKeys { records, keys, unread, change_lock })))
     }
 
-    /// Returns the present keys.
+    /// Returns the current keys.
     pub fn current(&self) -> Arc<KeySet> {
         self.0.keys.get()
     }
@@ -295,7 +295,7 @@ impl KnownKeys {
     }
 
     /// Checks the caller's key again: it may have ended while the body of the request arrived. The
-    /// sessions of users are checked before.
+    /// sessions of users are checked earlier.
     fn check_caller(&self, caller: Option<&Caller>, now: UnixMillis) -> Result<(), KeyFault> {
         match caller {
             Some(Caller::Key(key)) if !self.current().is_valid(key, now) => {

@@ -72,7 +72,8 @@ pub enum ObjectFault {
     /// The object does not exist.
     #[error("{0}")]
     NotFound(String),
-    /// The store refuses the object: it was changed meanwhile, is too large, or exceeds the quota.
+    /// The store refuses the object: it has changed since it was read, is too large, or exceeds the
+    /// quota.
     #[error(transparent)]
     Refused(#[from] ObjectRefusal),
     /// The store cannot be read or written.
@@ -84,7 +85,7 @@ pub enum ObjectFault {
 fn check_text(location: &str, text: &str, bytes_max: usize) -> Result<(), ObjectFault> {
     if text.len() > bytes_max {
         let length = text.len();
-        let message = format!("{location}: {length} bytes are more than {bytes_max}");
+        let message = format!("{location}: {length} bytes exceed the limit of {bytes_max}");
         return Err(ObjectFault::Invalid(message));
     }
     let is_refused = |c: char| c.is_control() && !matches!(c, '\n' | '\t' | '\r');

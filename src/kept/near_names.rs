@@ -1,5 +1,5 @@
 //! New metrics whose names differ in one letter from a known metric of the same sender, which may
-//! be a typo. They are stored like all others; a note names them.
+//! be a typo. These metrics are stored like all others, and a note lists them.
 //!
 //! Must never know: who shows the notes.
 
@@ -18,7 +18,7 @@ use crate::{
 
 /// The maximum number of new metrics that one run compares; the next run continues.
 const COMPARED_MAX: usize = 64;
-/// The series that are read while the dictionary is locked, and the names.
+/// Number of series, or of names, that are read while the dictionary is locked.
 const CHUNK: usize = 4096;
 /// The maximum number of series of a known metric whose senders are compared.
 const SERIES_MAX: usize = 1000;
@@ -28,10 +28,10 @@ const NOTES_MAX: usize = 20;
 const SHOWN_MAX: usize = 3;
 /// The time for which a note is shown.
 const SHOWN_MS: i64 = 86_400_000;
-/// Shorter names differ in one letter by chance.
+/// Minimum length of a name; shorter names often differ in one letter by chance.
 const NAME_CHARS_MIN: usize = 5;
 
-/// A new metric, and the known one that it nearly equals.
+/// A new metric, and the known metric with nearly the same name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NearName {
     /// The new metric.
@@ -101,8 +101,8 @@ impl NearNames {
     }
 }
 
-/// Returns metrics whose first series are in a range of ids, each with the sender of that series,
-/// and the id at which the search ended.
+/// Returns metrics whose first series are in a range of IDs, each with the sender of that series,
+/// and the ID at which the search ended.
 fn new_metrics(store: &Store, ids: Range<u32>) -> (Vec<(String, Arc<str>)>, u32) {
     let mut found = Vec::new();
     for first in ids.clone().step_by(CHUNK) {

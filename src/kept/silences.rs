@@ -68,7 +68,7 @@ impl KnownSilences {
         self.current().is_silenced(labels, at)
     }
 
-    /// Creates or changes a silence, durably; returns its id.
+    /// Creates or changes a silence, durably; returns its ID.
     ///
     /// # Errors
     /// The silence is invalid, or the store cannot be written.

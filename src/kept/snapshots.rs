@@ -82,7 +82,7 @@ impl Snapshots {
         Self { store, clock, metrics, settings, creation_lock: Arc::default() }
     }
 
-    /// Creates a snapshot, and removes expired ones.
+    /// Creates a snapshot, and removes expired snapshots.
     ///
     /// # Errors
     /// There is no room, another snapshot is in progress, or the disk fails.

@@ -17,7 +17,7 @@ pub enum AuditKind {
     Client,
     /// A one-time code.
     Code,
-    /// Nothing: without access control, or before a key was recognized.
+    /// No credential: access control is off, or no key was recognized.
     None,
 }
 
@@ -48,7 +48,7 @@ pub struct AuditRecord {
     pub address: String,
     /// The method and the route, or `login`.
     pub action: String,
-    /// The object of the change; empty when the route says it all.
+    /// The object of the change; empty when the route is enough.
     pub object: String,
     /// The outcome.
     pub outcome: AuditOutcome,
@@ -56,7 +56,7 @@ pub struct AuditRecord {
     pub status: u16,
     /// The reason of a refusal; else empty.
     pub reason: String,
-    /// The number of equal refusals in this record.
+    /// The number of identical refusals in this record.
     pub count: u64,
 }
 

@@ -2,7 +2,7 @@
 //! crate.
 //!
 //! The two syntaxes differ in classes such as `\w` (ASCII in Go, Unicode in `regex`), in set
-//! operators within brackets, which Go lacks, in braces that are no repetition, and in `\Q`.
+//! operators within brackets, which Go lacks, in braces that are not a repetition, and in `\Q`.
 
 use std::str::Chars;
 

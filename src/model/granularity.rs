@@ -37,7 +37,7 @@ impl Granularity {
         self.retention.set(retention);
     }
 
-    /// Returns the granularity with a retention of its own.
+    /// Returns the granularity with a retention that its clones do not share.
     #[must_use]
     pub fn with_retention(&self, retention: Span) -> Self {
         Self { retention: Retention::new(retention), ..self.clone() }
@@ -155,8 +155,8 @@ pub const DOCUMENT_SLOTS_MAX: usize = 73;
 /// A partition stores the seconds from its start to a document's start in 32 bits.
 const PARTITION_MS_MAX: i64 = u32::MAX as i64 * 1000;
 
-/// The place of a granularity in a set, or in a store, where granularities that are no longer in
-/// the settings follow the others.
+/// The index of a granularity in a set or in a store. In a store, granularities that are no longer
+/// in the settings follow the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GranularityIndex(pub usize);
 
@@ -196,7 +196,7 @@ impl fmt::Display for GranularityFaults {
 }
 
 /// The maximum number of granularities of a set: the store numbers them with one byte, and charts
-/// need few.
+/// need only a few.
 pub const GRANULARITIES_MAX: usize = 8;
 
 impl GranularitySet {
@@ -329,7 +329,8 @@ impl<'a> IntoIterator for &'a GranularitySet {
 }
 
 impl Default for GranularitySet {
-    /// 1m for 2 days, 5m for 14 days, 1h for 9 weeks and 1d for 5 years.
+    /// Returns the default granularities: 1m for 2 days, 5m for 14 days, 1h for 9 weeks and 1d for
+    /// 5 years.
     fn default() -> Self {
         const MINUTE: i64 = 60_000;
         const HOUR: i64 = 60 * MINUTE;

@@ -34,7 +34,7 @@ impl Template {
     pub fn parse(text: &str) -> Result<Self, String> {
         let (filter, parts) = text.split_once(' ').ok_or_else(|| {
             format!(
-                "{text:?} is no template; write `FILTER PARTS` as in `servers.* _.host.metric*`"
+                "{text:?} is not a template; write `FILTER PARTS` as in `servers.* _.host.metric*`"
             )
         })?;
         let part = |word: &str| match word {
@@ -103,7 +103,7 @@ impl Template {
         words.peek().is_none().then_some(path)
     }
 
-    /// Returns the part of the filter at a place, unless it matches any part.
+    /// Returns the part of the filter at an index, unless it matches any part.
     fn literal(&self, index: usize) -> Option<&str> {
         self.filter.get(index).map(String::as_str).filter(|word| *word != "*")
     }
@@ -208,7 +208,7 @@ mod tests {
             name("load", &[("az", "b"), ("host", "w1")], &[SERVERS]),
             "servers.w1.load;az=b"
         );
-        // These cannot have come by a template: a dot in a tag, no tag, a part that is unknown.
+        // No template creates these series: a dot in a tag, no tag, a part that is unknown.
         assert_eq!(name("load", &[("host", "w.1")], &[SERVERS]), "load;host=w.1");
         assert_eq!(name("load", &[], &[SERVERS]), "load");
         assert_eq!(name("load", &[("host", "w")], &["* _.host.metric*"]), "load;host=w");

@@ -29,9 +29,9 @@ pub enum HostState {
     Up,
     /// A ping is overdue.
     Late,
-    /// No ping has arrived for long.
+    /// No ping has arrived for a long time.
     Down,
-    /// The agents stopped in order.
+    /// The agents shut down cleanly.
     Stopped,
 }
 
@@ -65,13 +65,13 @@ pub struct AgentRecord {
     pub sent: i64,
     /// The time at which its last ping arrived.
     pub pinged: i64,
-    /// The time from the last ping to the storing of the record, without the time in which the
+    /// The time from the last ping until the record was stored, without the time in which the
     /// daemon was down.
     pub silent_ms: i64,
     /// The tags of its host.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tags: BTreeMap<String, String>,
-    /// True when the last ping reported an ordered stop.
+    /// True when the last ping reported a clean shutdown.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stopped: bool,
 }

@@ -1,6 +1,6 @@
 //! Selectors of series by their keys: label matchers as in PromQL, all of which must match.
 //!
-//! Must never know: the text from which a selector was parsed, and what it selects for.
+//! Must never know: the text from which a selector was parsed, the purpose of a selector.
 
 use std::fmt;
 

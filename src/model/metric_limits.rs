@@ -1,24 +1,24 @@
-//! Limits of the number of series of single metrics.
+//! Limits on the number of series of metrics.
 //!
 //! Must never know: the series of the store.
 
 /// The maximum number of patterns.
 const PATTERNS_MAX: usize = 100;
 
-/// The maximum number of series by metric, each for one metric or for all with a prefix.
+/// The maximum numbers of series, each for one metric or for all metrics with a prefix.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MetricLimits(Vec<MetricLimit>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct MetricLimit {
-    /// The metric's name, or its beginning.
+    /// The metric's name, or a prefix.
     text: String,
     is_prefix: bool,
     series_max: usize,
 }
 
 impl MetricLimits {
-    /// Reads limits by pattern: a metric's name, or its beginning and `*`.
+    /// Parses limits by pattern. A pattern is a metric's name, or a prefix followed by `*`.
     ///
     /// # Errors
     /// All faults, each with its pattern and a remedy.
@@ -31,7 +31,7 @@ impl MetricLimits {
             let text = prefix.unwrap_or(pattern);
             if text.contains('*') || pattern.is_empty() {
                 faults.push(format!(
-                    "{pattern:?} is not a metric or a beginning such as \"debug_*\""
+                    "{pattern:?} is neither a metric nor a prefix such as \"debug_*\""
                 ));
             } else if series_max == 0 {
                 faults.push(format!("{pattern:?} = 0 is too small; use 1 or more"));
@@ -50,8 +50,8 @@ impl MetricLimits {
         if faults.is_empty() { Ok(Self(all)) } else { Err(faults) }
     }
 
-    /// Returns the maximum number of series of a metric; `None` without a limit. The name itself
-    /// counts before the longest beginning.
+    /// Returns the maximum number of series of a metric; `None` without a limit. The limit of the
+    /// metric itself takes precedence over the limit of the longest prefix.
     pub fn of(&self, metric: &str) -> Option<usize> {
         let fits = |limit: &&MetricLimit| {
             if limit.is_prefix { metric.starts_with(&limit.text) } else { metric == limit.text }

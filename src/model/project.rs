@@ -1,7 +1,7 @@
 //! Projects: the tenants of a store. The project of a series, a sender, a host or an object is part
 //! of its stored name; the names of the project `default` are stored as they are.
 //!
-//! Must never know: who belongs to a project, and what a project contains.
+//! Must never know: the members and the content of a project.
 
 use std::{
     borrow::Borrow,
@@ -13,7 +13,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-/// The name of the project to which everything belongs that names no other.
+/// The name of the default project, which contains everything that is sent without a project.
 pub const DEFAULT_PROJECT: &str = "default";
 /// The maximum length of a project's name in bytes.
 pub const PROJECT_NAME_BYTES_MAX: usize = 64;
@@ -36,7 +36,7 @@ static DEFAULT: ProjectName = ProjectName(None);
 
 /// The text is not the name of a project.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no name of a project: use 1 to 64 of the characters a-z, 0-9, - and _")]
+#[error("{0:?} is not a project name: use 1 to 64 of the characters a-z, 0-9, - and _")]
 pub struct ProjectNameError(pub String);
 
 impl ProjectName {
@@ -81,8 +81,8 @@ impl ProjectName {
         (project == self.as_str()).then_some(name)
     }
 
-    /// Returns the beginning of the stored names of this project, and their end, which is no name
-    /// itself.
+    /// Returns the range of the stored names of this project: a text before the first possible
+    /// name, and a text after the last.
     pub fn stored_range(&self) -> (String, String) {
         if self.is_default() {
             // The range begins after all control characters.

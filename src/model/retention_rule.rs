@@ -1,10 +1,10 @@
 //! Rules of retention: series that are kept at other levels than the granularities of the settings.
 //!
-//! Must never know: the stored data, and how settings are written.
+//! Must never know: the stored data, the format of settings.
 
 use super::{Granularity, GranularitySet, KeySelector, Span};
 
-/// The maximum number of rules: each has files of its own at every checkpoint.
+/// The maximum number of rules, because each rule has separate files.
 pub const RETENTION_RULES_MAX: usize = 16;
 /// The maximum length of a rule's name, which is a part of the names of folders.
 const NAME_BYTES_MAX: usize = 32;
@@ -39,7 +39,7 @@ impl RetentionRule {
         let mut faults = Vec::new();
         if !is_name(name) {
             faults.push(format!(
-                "the name {name:?} is not a name: use up to {NAME_BYTES_MAX} lower-case letters, \
+                "{name:?} is not a valid name: use up to {NAME_BYTES_MAX} lower-case letters, \
                  digits and underscores, beginning with a letter"
             ));
         }
@@ -90,7 +90,8 @@ impl Granularity {
     /// Returns the level of a class with the spans of this granularity.
     #[must_use]
     pub fn of_class(&self, class: &str) -> Self {
-        // The level has a retention of its own, which does not change with that of the granularity.
+        // The level has a separate retention, which does not change with the retention of the
+        // granularity.
         let mut level = self.with_retention(self.retention());
         level.name = format!("{}{OF_CLASS}{class}", self.width_name());
         level
@@ -136,7 +137,7 @@ mod tests {
         for (name, given, fault) in [
             ("a", &[("2m", Some("1d"))][..], "use one of 1m, 5m, 1h, 1d"),
             ("Bad-name", &[], "lower-case letters"),
-            ("", &[], "is not a name"),
+            ("", &[], "is not a valid name"),
             ("a", &[("1m", None), ("5m", None), ("1h", None), ("1d", None)], "keeps no level"),
             ("a", &[("1h", Some("10y"))], "granularity 1d: retention = 5y is shorter"),
             ("a", &[("1m", Some("1h"))], "use 6h or more"),

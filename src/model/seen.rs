@@ -2,7 +2,7 @@
 //!
 //! Senders without numbers repeat a sample when a response is lost, and send out of order when they
 //! use several queues. The recently accepted times are stored as runs of equal steps: a series that
-//! is scraped regularly needs one run, however long.
+//! is scraped regularly needs only one run.
 
 use super::UnixMillis;
 

@@ -6,7 +6,7 @@
 
 use super::UnixMillis;
 
-/// The count of numbers below the highest that are remembered one by one.
+/// The count of remembered numbers below the highest.
 pub const WINDOW_BATCHES: u64 = 1024;
 
 /// The count of numbers that a sender may skip at once: 136 years of batches at one batch a second.
@@ -223,7 +223,7 @@ mod tests {
         }
     }
 
-    /// Numbers near each other, thousands apart, and far beyond any sender's.
+    /// Returns batch numbers that are adjacent, thousands apart, or larger than any sender's.
     fn number() -> impl Strategy<Value = u64> {
         prop_oneof![
             8 => 1..50_u64,

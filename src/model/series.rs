@@ -70,7 +70,7 @@ pub enum SeriesKeyError {
         limit: usize,
     },
     /// More tags than the limit.
-    #[error("{count} tags are more than {limit}; send fewer")]
+    #[error("{count} tags exceed the limit of {limit}; send fewer")]
     TooManyTags {
         /// The number of tags.
         count: usize,

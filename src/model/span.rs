@@ -26,7 +26,7 @@ pub enum Span {
 
 /// A text that is not a span.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no length of time; write it like 10s, 1m, 6h, 14d, 2w, 1mo or 5y")]
+#[error("{0:?} is not a duration; write it like 10s, 1m, 6h, 14d, 2w, 1mo or 5y")]
 pub struct SpanError(pub String);
 
 impl Span {

@@ -1,6 +1,6 @@
 //! Points in time, always UTC.
 //!
-//! Must never know: the present time. Only `src/clock` reads the clock.
+//! Must never know: the current time. Only `src/clock` reads the clock.
 
 use std::fmt;
 
@@ -53,7 +53,7 @@ impl UnixMillis {
             .or_else(|| text.parse().ok().map(|at: Timestamp| at.as_millisecond()))
             .or_else(|| text.parse().ok().map(|date| Self::from_date(date).0));
         found.map(Self).filter(|at| (Self::MIN..=Self::MAX).contains(at)).ok_or_else(|| {
-            format!("{text:?} is no time; use 2026-11-21T08:00:00Z, 2026-11-21 or Unix seconds")
+            format!("{text:?} is not a time; use 2026-11-21T08:00:00Z, 2026-11-21 or Unix seconds")
         })
     }
 
@@ -79,8 +79,8 @@ impl fmt::Display for UnixMillis {
     }
 }
 
-/// The present, as far as it is known. While the machine's clock is trusted, both times are equal;
-/// while it is doubted, one of them is wrong, and nothing may depend on which.
+/// The current time, as far as it is known. While the machine's clock is trusted, both times are
+/// equal; while it is doubted, one of them is wrong, and nothing may depend on which.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moment {
     /// The time of the machine's clock.

@@ -7,9 +7,9 @@ use super::{Kind, SeriesId};
 /// The result of a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DefinitionVerdict {
-    /// The series has this id.
+    /// The series has this ID.
     Known(SeriesId),
-    /// The series has this id and another kind.
+    /// The series has this ID and another kind.
     KindConflict(SeriesId, Kind),
     /// The store has its maximum number of series.
     StoreLimit,

@@ -92,8 +92,8 @@ fn compose(
     let expand = |text: &str| expand(templates, text, message);
     let from: Mailbox = expand(&email.from)?.parse().map_err(|cause| refused("from", &cause))?;
     let to: Mailboxes = expand(&email.to)?.parse().map_err(|cause| refused("to", &cause))?;
-    // A mail that is retried has the same id, so that a mailbox can recognize a duplicate. A
-    // repeated notification has another id, because many mailboxes show only one mail per id.
+    // A mail that is retried has the same ID, so that a mailbox can recognize a duplicate. A
+    // repeated notification has another ID, because many mailboxes show only one mail per ID.
     let alerts: Vec<_> = message
         .alerts
         .iter()
@@ -160,7 +160,7 @@ mod tests {
         }
     }
 
-    /// Returns a mail in the format in which it is sent, and its id.
+    /// Returns a mail in the format in which it is sent, and its ID.
     fn mail(message: &Message) -> (String, String) {
         let mail = compose(&email(), message, &MessageTemplates::new(&[]).unwrap()).unwrap();
         let text = String::from_utf8(mail.formatted()).unwrap();

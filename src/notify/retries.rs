@@ -3,7 +3,7 @@
 //!
 //! An integration that fails is retried with the newest group, at growing intervals. Another group
 //! is tried right after the first failure: it shows whether the integration is down or rejects only
-//! that one message. A group that fails again and again therefore delays no other group, and an
+//! that one message. A group that fails repeatedly therefore delays no other group, and an
 //! integration that is back gets the newest notification first. Must never know: the contents of
 //! groups, how anything is sent.
 
@@ -141,7 +141,7 @@ impl Retries {
 mod tests {
     use super::*;
 
-    /// Sends each group once within some seconds to an integration that accepts what `takes`
+    /// Sends each group once within a few seconds to an integration that accepts what `takes`
     /// accepts; returns the delivered groups.
     fn delivered(
         retries: &mut Retries,

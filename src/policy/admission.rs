@@ -116,9 +116,9 @@ impl RefusalReason {
                  time in Unix milliseconds as the epoch, and count batches from 1"
             }
             Self::OutOfOrder => {
-                "the sample is further behind its series' latest than ingest.out_of_order_window"
+                "the sample is further behind its series' latest one than ingest.out_of_order_window"
             }
-            Self::NativeHistogram => "the buckets of native histograms are not kept",
+            Self::NativeHistogram => "the buckets of native histograms are not stored",
             Self::BadSample => "the sample cannot be read as a number",
             Self::TextField => "the field is a text: only numbers are kept",
             Self::NotReplaceable => "the stored reading cannot be replaced alone",

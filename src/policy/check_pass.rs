@@ -1,6 +1,7 @@
-//! A pass of the checker over all files: which file is due, so that a pass takes a given time.
+//! A pass of the checker over all files: determines which file is due, so that the pass takes a
+//! given time.
 //!
-//! Must never know: the files, and how they are checked.
+//! Must never know: the files, how they are checked.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -18,8 +19,8 @@ pub struct CheckPass<F> {
 }
 
 impl<F> CheckPass<F> {
-    /// Begins a pass of a length. The clock decides which file is the first, so that a daemon that
-    /// restarts often checks other files each time.
+    /// Begins a pass of a length. The clock determines the first file, so that a daemon that
+    /// restarts often checks different files each time.
     pub fn begin(
         files: impl IntoIterator<Item = (F, u64)>,
         length: Duration,
@@ -33,8 +34,8 @@ impl<F> CheckPass<F> {
         Self { files, length, total, done: 0 }
     }
 
-    /// Takes the next file if it is due at a time after the begin of the pass: when the share of
-    /// the bytes that are done is not larger than the share of the time.
+    /// Takes the next file if it is due at a time after the start of the pass: the share of the
+    /// bytes that are done must not be larger than the share of the time that has passed.
     pub fn next_due(&mut self, elapsed: Duration) -> Option<F> {
         let due = self.total as f64 * elapsed.as_secs_f64() / self.length.as_secs_f64().max(1e-3);
         if self.done as f64 > due {
@@ -45,12 +46,12 @@ impl<F> CheckPass<F> {
         Some(file)
     }
 
-    /// Returns whether all files were taken.
+    /// Returns true when all files were taken.
     pub fn is_done(&self) -> bool {
         self.files.is_empty()
     }
 
-    /// Returns whether the pass is done, and its time is over.
+    /// Returns true when the pass is done and its time is over.
     pub fn is_over(&self, elapsed: Duration) -> bool {
         self.is_done() && elapsed >= self.length
     }

@@ -2,9 +2,9 @@
 //!
 //! The expected time is the time of the last run, or of the latest sample when the store has none,
 //! plus the machine's uptime since. A clock that is further from the expected time than a bound is
-//! doubted, in either direction: the clock may be wrong, or the daemon may have been stopped for
-//! long. The doubt ends when several senders' clocks agree with the clock and fewer contradict it,
-//! or when an operator confirms it.
+//! doubted, in either direction: the clock may be wrong, or the daemon may have been stopped for a
+//! long time. The doubt ends when several senders' clocks agree with the clock and fewer contradict
+//! it, or when an operator confirms it.
 
 use std::collections::BTreeMap;
 

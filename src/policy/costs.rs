@@ -13,7 +13,7 @@ pub(super) const SEALED: [(f64, SealedBytes); 4] = [
     (60.0, SealedBytes { slot: 8.01, block: 30.0, random_slot: 34.6 }),
     (1440.0, SealedBytes { slot: 9.54, block: 32.0, random_slot: 35.9 }),
 ];
-/// Bytes of a partition besides its documents: its redb file, which is not compacted while
+/// Bytes of a partition in addition to its documents: its redb file, which is not compacted while
 /// checkpoints seal its documents at once. Measured by `tests/it/year.rs` (68 to 92 KB).
 pub(super) const PARTITION_BYTES: f64 = 90e3;
 /// Bytes of a series in a row of the head, including the unused space in pages of 4 KiB: for slots

@@ -249,7 +249,7 @@ impl<'a> Coverage<'a> {
             retired.and_then(|segment| Some((segment, self.stopped(segment.granularity)?)))
         {
             notes.push(format!(
-                "{} has accepted no samples since {until}: later samples are missing in its part",
+                "{} has accepted no samples since {until}: later samples are missing from its part",
                 name(segment.granularity)
             ));
         }

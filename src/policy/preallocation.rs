@@ -1,7 +1,7 @@
 //! Preallocation: the passes over the live series that are due, and the documents of a request.
 //!
-//! The shells of the next document period are inserted when half of the current one has passed,
-//! and again at 90 % of it, for series that began meanwhile.
+//! The shells of the next document period are inserted when half of the current one has passed, and
+//! again at 90 % of it, for series that began in between.
 
 use std::ops::Range;
 

@@ -1,11 +1,11 @@
-//! The quota of samples a second: a bucket that fills at the rate of the quota.
+//! The quota of samples per second: a token bucket that fills at the rate of the quota.
 //!
-//! Must never know: whose samples they are, the clock.
+//! Must never know: the sender of the samples, the clock.
 
-/// The seconds of samples that may arrive at once after a silence.
+/// The size of the bucket in seconds of samples, which may arrive at once after a silence.
 const BURST_SECONDS: u64 = 10;
 
-/// A quota of samples a second. Times are milliseconds of any clock that never goes back.
+/// A quota of samples per second. Times are milliseconds of any clock that never goes back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SampleQuota {
     per_second: u64,
@@ -24,7 +24,7 @@ impl SampleQuota {
 
     /// Takes the samples of a request from the bucket; returns false, and takes nothing, while the
     /// bucket is empty. A request with more samples than the bucket has is accepted as a whole, so
-    /// that its sender does not retry it for ever, and later requests wait longer.
+    /// that its sender does not retry it forever, and later requests wait longer.
     pub fn take(&mut self, samples: u64, now_ms: u64) -> bool {
         let passed = now_ms.saturating_sub(self.at_ms);
         self.at_ms = self.at_ms.max(now_ms);

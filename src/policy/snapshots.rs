@@ -1,4 +1,5 @@
-//! Decisions on snapshots: whether there is room for a new one, and which ones have expired.
+//! Decisions on snapshots: whether there is room for a new snapshot, and which snapshots have
+//! expired.
 
 use crate::model::UnixMillis;
 

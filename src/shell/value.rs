@@ -86,7 +86,7 @@ impl Fields {
         self.0.is_empty()
     }
 
-    /// Returns the number of values in the document, or `None` when it is nested too deep.
+    /// Returns the number of values in the document, or `None` when it is nested too deeply.
     pub fn size(&self) -> Option<usize> {
         size_of_fields(self, 0)
     }
@@ -143,12 +143,12 @@ impl Value {
         Self::Text(text.into())
     }
 
-    /// Returns the number of nested values, or `None` when they are nested too deep.
+    /// Returns the number of nested values, or `None` when they are nested too deeply.
     pub fn size(&self) -> Option<usize> {
         size_of_value(self, 0)
     }
 
-    /// Returns the text of a text.
+    /// Returns the string of a text.
     pub fn as_text(&self) -> Option<&Arc<str>> {
         if let Self::Text(text) = self { Some(text) } else { None }
     }

@@ -1,8 +1,9 @@
-//! The way back to an older release: the files of a stopped data directory in an earlier format.
+//! The downgrade to an older release: converts the files of a stopped data directory to an earlier
+//! format.
 //!
 //! Each file changes in one transaction, the journal last. While the journal has the later format,
-//! an older release refuses the directory, and this release opens it, whatever the formats of the
-//! other files. After an interruption, a second run continues.
+//! an older release refuses the directory, and this release opens it, whatever format the other
+//! files have. After an interruption, a second run continues.
 //!
 //! Must never know: which release reads the result.
 
@@ -30,7 +31,7 @@ pub const DOWNGRADE_VERSION: u64 = 1;
 const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 /// The tables of the file of objects in format 1.
 const OF_OBJECTS: [&str; 3] = ["meta", "objects", "hosts"];
-/// The tables of the head in format 1, besides those of rows.
+/// The tables of the head in format 1, except the tables of rows.
 const OF_HEAD: [&str; 2] = ["meta", "holes"];
 /// The tables of a partition in format 1.
 const OF_PARTITION: [&str; 4] = ["meta", "documents", "segments", "holes"];
@@ -39,21 +40,22 @@ const OPTIONS: FileOptions = FileOptions { cache_bytes: 4 << 20, quick_repair: t
 /// The outcome of a downgrade.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub struct DowngradeReport {
-    /// All files with a format.
+    /// The number of files with a format.
     pub files: u64,
-    /// The files that had a later format.
+    /// The number of files that had a later format.
     pub lowered: u64,
-    /// The shells that were removed, because the earlier format has none.
+    /// The number of shells that were removed, because the earlier format has none.
     pub shells: u64,
-    /// The keys that were removed, because the earlier format has no access control. One-time codes
-    /// are removed, too.
+    /// The number of keys that were removed, because the earlier format has no access control.
+    /// One-time codes are also removed.
     pub keys: u64,
-    /// The users that were removed.
+    /// The number of users that were removed.
     pub users: u64,
 }
 
-/// Lowers all files of a data directory to [`DOWNGRADE_VERSION`]. No process may use it meanwhile.
-/// `progress` gets the name of each file, the number of finished steps and of all steps.
+/// Lowers all files of a data directory to [`DOWNGRADE_VERSION`]. No process may use it in the
+/// meantime. `progress` receives the name of each file, the number of finished steps and the total
+/// number of steps.
 ///
 /// # Errors
 /// When the directory is no data directory, when a file is damaged, has an unknown format or an
@@ -110,7 +112,8 @@ impl FileKind {
         }
     }
 
-    /// Returns whether the earlier format has a table, or [`StoredFile::lower`] removes it.
+    /// Returns true when the earlier format has a table, or [`StoredFile::lower`] removes the
+    /// table.
     fn has(self, table: &str) -> bool {
         match self {
             Self::Journal => journal::TABLES.contains(&table),
@@ -121,9 +124,9 @@ impl FileKind {
     }
 }
 
-/// The numbers of parts that the earlier format does not have.
+/// The numbers of removed parts, which the earlier format does not have.
 #[derive(Debug, Clone, Copy, Default)]
-struct Removed {
+struct RemovedCounts {
     shells: u64,
     keys: u64,
     users: u64,
@@ -195,9 +198,9 @@ impl StoredFile {
         }
     }
 
-    /// Lowers the file in one transaction; returns the numbers of removed parts, or `None` when the
-    /// file has the earlier format already.
-    fn lower(&self) -> Result<Option<Removed>, StoreError> {
+    /// Lowers the file in one transaction. Returns the numbers of removed parts; `None` when the
+    /// file already has the earlier format.
+    fn lower(&self) -> Result<Option<RemovedCounts>, StoreError> {
         let file = &self.file;
         let txn = file.read()?;
         if file.guard("read", || self.version(&txn))? == DOWNGRADE_VERSION
@@ -209,9 +212,9 @@ impl StoredFile {
         file.transact("lower the format", |txn| self.lower_within(txn)).map(Some)
     }
 
-    fn lower_within(&self, txn: &WriteTransaction) -> Result<Removed, StoreError> {
+    fn lower_within(&self, txn: &WriteTransaction) -> Result<RemovedCounts, StoreError> {
         const OPERATION: &str = "lower the format";
-        let (file, mut removed) = (&self.file, Removed::default());
+        let (file, mut removed) = (&self.file, RemovedCounts::default());
         match self.kind {
             FileKind::Journal => {
                 journal::projects::remove_senders(txn)?;
@@ -239,8 +242,8 @@ impl StoredFile {
     }
 }
 
-/// Returns whether a partition has a table of shells. A partition of format 1 gets one when this
-/// release preallocates in it.
+/// Returns true when a partition has a table of shells. This release adds the table to a partition
+/// of format 1 when it preallocates documents.
 fn has_shells(file: &DatabaseFile, txn: &ReadTransaction) -> Result<bool, StoreError> {
     let mut tables = txn.list_tables().map_err(file.fail("read"))?;
     Ok(tables.any(|table| table.name() == SHELLS.name()))

@@ -1,11 +1,11 @@
 //! The time from which a document is due, so that a checkpoint writes it.
 //!
-//! Must never know: documents, and when a checkpoint runs.
+//! Must never know: documents, when a checkpoint runs.
 
 use crate::model::{Granularity, UnixMillis};
 
-/// Documents are written this long after their period, or a period later if that is sooner: most
-/// late samples arrive within that time, so that documents need no patches.
+/// The delay of writing documents after the end of their period; at most the length of a period.
+/// Most late samples arrive within this time, so that documents need no patches.
 const LATENESS_MS: i64 = 120_000;
 
 /// Returns the time before which documents must begin to be due.

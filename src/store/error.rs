@@ -116,7 +116,7 @@ impl StoreError {
         }
     }
 
-    /// Returns true when damaged bytes of the file are the cause, not the disk, the settings or
+    /// Returns true when the cause is damaged bytes of the file, not the disk, the settings or
     /// another process.
     #[expect(clippy::wildcard_enum_match_arm, reason = "redb may add more errors")]
     pub fn is_damage(&self) -> bool {
@@ -166,7 +166,7 @@ impl StoreError {
         matches!(self, Self::DamagedPart { .. }) || self.is_damage() || is_closed()
     }
 
-    /// Returns whether the cause is a full disk.
+    /// Returns true when the cause is a full disk.
     pub fn is_disk_full(&self) -> bool {
         self.io_error().is_some_and(is_disk_full)
     }
@@ -193,8 +193,7 @@ impl StoreError {
     }
 }
 
-/// Returns whether the system refused an operation because the disk, or the user's quota of it, is
-/// full.
+/// Returns true when the system refused an operation because the disk or the user's quota is full.
 pub fn is_disk_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }

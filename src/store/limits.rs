@@ -20,7 +20,7 @@ pub struct StoreLimits {
 }
 
 impl Default for StoreLimits {
-    /// The limits of the format.
+    /// Returns the limits of the format.
     fn default() -> Self {
         let most = u32::MAX as usize;
         Self {

@@ -5,7 +5,7 @@
 //! HTTP, actors, settings files. The writer thread calls [`Appender`]; everybody else holds a
 //! [`Store`].
 
-// The shared test setup refers to the crate by the name of the whole.
+// The shared test setup refers to this crate as `granary`.
 #[cfg(test)]
 extern crate self as granary;
 #[cfg(test)]

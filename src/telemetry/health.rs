@@ -68,7 +68,7 @@ impl Shortfall {
     }
 }
 
-/// The present conditions with their reasons. Clones are cheap.
+/// The current conditions with their reasons. Clones are cheap.
 #[derive(Debug, Clone, Default)]
 pub struct Health {
     state: Arc<HealthState>,
@@ -112,7 +112,7 @@ impl Health {
         self.state.conditions.lock().remove(&condition);
     }
 
-    /// Returns the present conditions with their reasons; empty when the daemon is ready.
+    /// Returns the current conditions with their reasons; empty when the daemon is ready.
     pub fn reasons(&self) -> Vec<(Condition, String)> {
         let reasons = self.state.conditions.lock();
         reasons.iter().map(|(condition, reason)| (*condition, reason.text.clone())).collect()
@@ -142,7 +142,7 @@ impl Health {
         }
     }
 
-    /// Returns the present shortfalls, each with its first reason and the number of further
+    /// Returns the current shortfalls, each with its first reason and the number of further
     /// reasons.
     pub fn shortfalls(&self) -> Vec<(Shortfall, String)> {
         let shortfalls = self.state.shortfalls.lock();

@@ -7,7 +7,7 @@ use prometheus::proto::{LabelPair, MetricType};
 use super::Metrics;
 use crate::store::Store;
 
-/// The present value of a self-metric.
+/// The current value of a self-metric.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SelfReading {
     /// The name of the metric.
@@ -18,7 +18,7 @@ pub struct SelfReading {
     pub unit: &'static str,
     /// True for a counter since the start.
     pub is_counter: bool,
-    /// The present value.
+    /// The current value.
     pub value: f64,
 }
 

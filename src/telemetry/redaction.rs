@@ -16,8 +16,8 @@ const NAMED: &str = concat!(
     r#"authorization)["']?\s*[:=]\s*)("[^"]*"|'[^']*'|[^\s,&}\])\["'({]+)"#
 );
 
-/// A key or a one-time code of the daemon, also a cut one; its id stays, so that an operator finds
-/// the key.
+/// A key or a one-time code of the daemon, or the beginning of one; its ID stays, so that an
+/// operator finds the key.
 const KEY: &str = r"(gr[yc]_[0-9a-z]{12}_)[0-9a-z]+";
 
 static PATTERNS: LazyLock<Option<[Regex; 4]>> = LazyLock::new(|| {

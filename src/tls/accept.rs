@@ -58,7 +58,7 @@ impl fmt::Display for NotAccepted {
 }
 
 impl Handshakes {
-    /// Creates a limit: of further handshakes, the connections are closed. None waits, because
+    /// Creates a limit: connections with further handshakes are closed. They do not wait, because
     /// clients that never finish would block the others.
     pub fn new(handshakes_max: usize, time_max: Duration) -> Self {
         Self { places: Arc::new(Semaphore::new(handshakes_max)), time_max }

@@ -74,7 +74,7 @@ pub enum TlsFault {
         #[source]
         cause: io::Error,
     },
-    /// A file has another content.
+    /// A file has the wrong content.
     #[error("the {purpose} file {path}: {problem}", path = .path.display())]
     Content {
         /// The content that the file should have.
@@ -90,7 +90,7 @@ pub enum TlsFault {
 }
 
 impl TlsFiles {
-    /// Returns the present state of the files.
+    /// Returns the current state of the files.
     pub fn versions(&self) -> Versions {
         let paths = [&self.certificate, &self.key].into_iter().chain(&self.client_ca);
         let version = |path: &PathBuf| {
@@ -104,7 +104,7 @@ impl TlsFiles {
     /// Reads the files.
     ///
     /// # Errors
-    /// A file cannot be read or has another content, or the key is not the certificate's.
+    /// A file cannot be read or has the wrong content, or the key is not the certificate's.
     pub fn read(&self) -> Result<ServerTls, TlsFault> {
         let chain = read_certificates("certificate", &self.certificate)?;
         if chain.len() > CHAIN_MAX {

@@ -59,7 +59,7 @@ function filesOf(
   return files;
 }
 
-/** Writes FILE.br and FILE.gz beside each file, so that the daemon does not compress. */
+/** Writes FILE.br and FILE.gz next to each file, so that the daemon does not compress. */
 function precompress(): Plugin {
   return {
     name: "precompress",

@@ -50,7 +50,7 @@ fn all_alertmanagers_are_notified_although_one_is_down() {
         let failed = "granary_notifications_total{outcome=\"failed\"} 0";
         (!daemon.metrics().contains(failed)).then_some(())
     });
-    // Once the second server runs, it receives the present state.
+    // Once the second server runs, it receives the current state.
     let second_hook = Hook::start(Some(offline));
     let late_alert =
         poll_until(&daemon, "the same alert", || received_alerts(&second_hook).first().cloned());
@@ -229,7 +229,7 @@ receivers:
 ";
 
 /// Returns alerts without the fields that differ between two Alertmanagers: times of receipt and
-/// expiry, and ids.
+/// expiry, and IDs.
 fn comparable(mut value: Value) -> Value {
     match &mut value {
         Value::Array(all) => all.iter_mut().for_each(|value| *value = comparable(value.take())),

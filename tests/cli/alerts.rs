@@ -361,7 +361,7 @@ fn hosts_that_ping_become_series_for_rules() {
     let booted = (now - 60_000) as f64 / 1000.0;
     assert_eq!(query_values(&daemon, "granary_host_boot_time_seconds{host=\"web1\"}"), [booted]);
     assert_eq!(query_values(&daemon, "time() - granary_host_first_seen_seconds < 600").len(), 2);
-    // A host whose agent stopped in order is neither down nor silent.
+    // A host whose agent shut down cleanly is neither down nor silent.
     let mut last = ping("web1");
     last["ending"] = json!(true);
     let body = json!({ "pings": [last] }).to_string();

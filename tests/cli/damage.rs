@@ -69,7 +69,7 @@ pub(crate) fn total(daemon: &Daemon, resolution: &str) -> Option<f64> {
     Some(sum)
 }
 
-/// Damages a file repeatedly: the daemon continues, also when it reads that file, and other
+/// Damages a file repeatedly: the daemon continues, even when it reads that file, and other
 /// granularities keep their values.
 fn assert_survives_damage(
     seed: u64,

@@ -5,14 +5,14 @@ use serde_json::{Value, json};
 
 use crate::daemon::{Answer, Daemon, client, granary};
 
-/// A day that all resolutions keep, within their default retention.
+/// Returns a day that all resolutions keep, within their default retention.
 fn day() -> jiff::Timestamp {
     let day_ms = 86_400_000;
     let yesterday = (jiff::Timestamp::now().as_millisecond() / day_ms - 1) * day_ms;
     jiff::Timestamp::from_millisecond(yesterday).unwrap()
 }
 
-/// A time on that day.
+/// Returns a time on that day.
 fn at(minutes: i64) -> String {
     (day() + jiff::SignedDuration::from_mins(minutes)).to_string()
 }
@@ -45,7 +45,7 @@ fn points(daemon: &Daemon, metric: &str, room: &str, display: &str, resolution: 
     points.iter().filter_map(|point| point[1].as_f64()).collect()
 }
 
-/// The number of samples at each resolution.
+/// Returns the number of samples at each resolution.
 fn counts(daemon: &Daemon, metric: &str, room: &str) -> [f64; 4] {
     ["1m", "5m", "1h", "1d"]
         .map(|resolution| points(daemon, metric, room, "count", resolution).iter().sum())

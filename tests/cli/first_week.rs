@@ -31,7 +31,7 @@ fn path(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// Four readings per room, a minute apart: 20 in the lab, 22 in the office.
+/// Returns four readings per room, a minute apart: 20 in the lab, 22 in the office.
 fn rooms(at: i64) -> String {
     let line = |index: i64| {
         let at = at + index * 60_000;
@@ -46,7 +46,7 @@ fn import_rooms(daemon: &Daemon, file: &Path, more: &[&str]) -> ImportOutput {
     import(daemon, &[&AS_ROOMS, more, &[path(file)]].concat())
 }
 
-/// The number of samples of each room, and their average.
+/// Returns the number of samples of each room, and their average.
 fn stored_rooms(daemon: &Daemon) -> Vec<(String, f64, f64)> {
     let read = |display| {
         let words = ["chart", "--metric", "room_celsius", "--resolution", "1d", "--range", "2d"];
@@ -71,7 +71,7 @@ fn both(lab: f64, office: f64) -> Vec<(String, f64, f64)> {
     vec![("lab".to_owned(), lab, 20.0), ("office".to_owned(), office, 22.0)]
 }
 
-/// The sender of a file in the output of `granary senders`.
+/// Returns the sender of a file in the output of `granary senders`.
 fn sender_of(daemon: &Daemon, file: &str) -> String {
     let output = run(daemon, &["senders", "list", "--json"]);
     let listed: Value = serde_json::from_slice(&output.stdout).unwrap();

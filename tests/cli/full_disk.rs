@@ -1,4 +1,4 @@
-//! A full disk: the daemon forecasts it, answers reads meanwhile, and keeps every acknowledged
+//! A full disk: the daemon forecasts it, answers reads while it lasts, and keeps every acknowledged
 //! sample.
 
 use std::fs;

@@ -230,7 +230,10 @@ fn errors_name_the_location_and_the_remedy() {
     check("a.b", "&format=svg", "format=svg is not supported: use json, csv, raw or png");
     check("a.b", "&format=png&width=5000", "width=5000: use 80 to 4096 pixels");
     let (status, text) = get(&daemon, "/render?from=soon&target=a");
-    assert!(status == 400 && text.as_str().unwrap().contains("from=\"soon\" is no time"), "{text}");
+    assert!(
+        status == 400 && text.as_str().unwrap().contains("from=\"soon\" is not a time"),
+        "{text}"
+    );
     let (status, text) = get(&daemon, "/metrics/find");
     assert!(status == 400 && text.as_str().unwrap().contains("add query="), "{text}");
     let (status, text) = get(&daemon, "/tags/findSeries?expr=host");

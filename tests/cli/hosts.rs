@@ -77,7 +77,7 @@ fn hosts_are_listed_by_pings_and_survive_a_stop() {
     assert!(daemon.verify().status.success());
     daemon.restart();
     let listed_again = list_hosts(&daemon, "");
-    assert_eq!(listed_again["totals"]["up"], 2, "the time without a daemon is no silence");
+    assert_eq!(listed_again["totals"]["up"], 2, "the time without a daemon is not a silence");
     assert_eq!(listed_again["hosts"][0]["pinged"], web1["pinged"]);
     assert_eq!(host_names(&list_hosts(&daemon, "?host=web2")), ["web2"]);
 
@@ -112,9 +112,9 @@ fn the_first_ping_of_a_host_survives_a_kill() {
         (names, events, listed["hosts"][0]["version"].clone())
     };
     let (names, events, _) = crash_after(json!([agent_ping("web1", 5)]));
-    assert_eq!((names, events), (vec!["web1".to_owned()], vec![]), "a new host is no event");
+    assert_eq!((names, events), (vec!["web1".to_owned()], vec![]), "a new host is not an event");
     let (names, events, _) = crash_after(json!([agent_ping("web1", 5), agent_ping("web2", 5)]));
-    assert_eq!((names.len(), events.len()), (2, 0), "another new host is no event");
+    assert_eq!((names.len(), events.len()), (2, 0), "another new host is not an event");
     let (_, events, _) = crash_after(json!([agent_ping("web1", 9)]));
     assert_eq!(events, ["agent_restart"], "the agent restarted");
     let mut newer = agent_ping("web1", 9);

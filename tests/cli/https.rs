@@ -108,7 +108,7 @@ fn commands_trust_the_system_a_ca_or_a_pin() {
     let names = "is for localhost, not for 127.0.0.1";
     refuses(&by_address, &["--ca-file", &ca], &[names, "use a name of the certificate"]);
     accepts(&by_address, &["--pin", &pin], &[]);
-    // The options also stand after a subcommand.
+    // The options are also accepted after a subcommand.
     let expired = ["silence", "list", "--url", &url, "--pin", &pin];
     assert!(granary().args(expired).output().unwrap().status.success());
 }

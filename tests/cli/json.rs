@@ -51,13 +51,13 @@ fn each_sample_has_a_verdict_that_names_its_series() {
         assert!(examples.iter().any(is_named), "{series}: {part} in {examples:?}");
     };
     assert_example("bad{host=\"a\"}", "value is missing or null");
-    assert_example("bad", "value \"1.5\" is no number");
-    assert_example("bad", "\"noon\" is no time");
+    assert_example("bad", "value \"1.5\" is not a number");
+    assert_example("bad", "\"noon\" is not a time");
     assert_example("\"bad name\\n\"{}", "control character");
     assert_example("bad{a\0b=\"x\"}", "NUL");
     assert_example("\"bad\"{\"__name__\"=\"x\"}", "__name__");
     assert_example("old{host=\"a\"}", "is before");
-    assert_example("disk_model{d=\"sda\"}", "value \"x\" is no number");
+    assert_example("disk_model{d=\"sda\"}", "value \"x\" is not a number");
     let series = daemon.query(&["series", "--metric", "ok"]);
     assert_eq!(series["series"][0]["tags"], json!({"port": "8080", "up": "true"}));
     assert_eq!(

@@ -82,7 +82,7 @@ fn a_metric_has_a_limit_of_series_that_other_metrics_do_not_share() {
     assert_eq!(send("debug_b", 0..2)["accepted"], 2);
     assert_eq!(send("debug_more", 0..4)["accepted"], 3);
     assert_eq!(send("other", 0..9)["accepted"], 9);
-    // Known series continue, also in a later batch with new ones.
+    // Known series continue, even in a later batch with new ones.
     assert_eq!(send("debug_a", 1..4)["accepted"], 1);
     let line = "granary_samples_refused_total{protocol=\"json\",reason=\"metric_series_limit\"}";
     assert_eq!(counter_value(&daemon, line), 4);
@@ -132,7 +132,7 @@ fn names_tags_and_values_are_limited() {
     for (sample, part) in [
         (json!({"metric": "n".repeat(257), "value": 1}), "of 257 bytes is longer than 256"),
         (json!({"metric": "m", "tags": {"t": "v".repeat(1025)}, "value": 1}), "longer than 1024"),
-        (json!({"metric": "m", "tags": tags, "value": 1}), "33 tags are more than 32"),
+        (json!({"metric": "m", "tags": tags, "value": 1}), "33 tags exceed the limit of 32"),
     ] {
         let answer = daemon.post_json(&json!({"samples": [sample, {"metric": "ok", "value": 1}]}));
         assert_eq!(answer.body["accepted"], 1, "{}", answer.body);

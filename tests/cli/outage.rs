@@ -40,8 +40,8 @@ fn a_mass_outage_is_notified_at_once_with_the_number_of_further_alerts() {
         (ready["status"] == "degraded" && ready["reasons"]["alerts"].is_string()).then_some(())
     });
     assert!(daemon.metrics().contains("granary_notification_alerts_left_out 2000"));
-    // One alert is acknowledged. The state of so many alerts is stored in several objects and read
-    // again.
+    // One alert is acknowledged. The state of this many alerts is stored in several objects and
+    // read again.
     let run = |args: &[&str]| granary().args(args).output().unwrap();
     let acknowledged =
         run(&["alerts", "ack", "host=h00007", "--by", "ann", "--url", daemon.url.as_str()]);

@@ -206,7 +206,8 @@ fn a_long_answer_is_complete_and_releases_its_query_slot() {
     }
 }
 
-/// A query with this many parts; a debug build takes about a second for a part of 10,000 steps.
+/// Returns a query with this many parts; a debug build takes about a second for a part of 10,000
+/// steps.
 fn heavy_query(parts: usize, steps: u32) -> String {
     let part = "sum_over_time(vector(time())[1h:1s])";
     let query = vec![part; parts].join("%2B");

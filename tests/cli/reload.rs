@@ -303,7 +303,7 @@ fn samples_that_arrive_during_reloads_count_once() {
     assert_eq!(count(&daemon), f64::from(sent));
 }
 
-/// Returns settings whose rules and granularities differ from those of the turn before.
+/// Returns settings whose rules and granularities differ from those of the previous turn.
 fn rules_and_granularities(turn: usize) -> String {
     let rule = |name: &str, keep: &str| {
         format!(

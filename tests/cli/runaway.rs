@@ -1,5 +1,5 @@
-//! A program that fills the disk beside the daemon in the middle of a document period, and takes
-//! every byte that becomes free.
+//! A program that fills the daemon's disk in the middle of a document period, and takes every byte
+//! that becomes free.
 
 use std::{
     fs,
@@ -131,7 +131,8 @@ fn metric(daemon: &Daemon, name: &str) -> u64 {
     line.unwrap_or_else(|| panic!("no {name}")).parse::<f64>().unwrap() as u64
 }
 
-/// Fills the disk between two turns of a store with so many series and these rules of retention.
+/// Fills the disk between two turns of a store with this number of series and these retention
+/// rules.
 fn survives(disk: &SmallDisk, series: u64, rules: &str) {
     let levels = granularities(&LEVELS);
     let settings = format!("[storage]\ncheckpoint_interval = '2s'\n{rules}{levels}");
@@ -156,10 +157,10 @@ fn survives(disk: &SmallDisk, series: u64, rules: &str) {
     });
     let (before, errors) =
         (written(&scene.daemon), metric(&scene.daemon, "granary_checkpoint_errors_total"));
-    // The turn passes, and batches are accepted meanwhile.
+    // The turn succeeds, and batches are accepted during it.
     scene.send_until("documents are written", |daemon| (written(daemon) > before).then_some(()));
     assert_eq!(metric(&scene.daemon, "granary_checkpoint_errors_total"), errors);
-    // The turn after that has no space any more, which the daemon reports ahead.
+    // There is no space for the turn after that, which the daemon reports before it comes.
     let reason = scene.send_until("the daemon is degraded", |daemon| {
         get(daemon, "/readyz").1["reasons"]["disk"].as_str().map(str::to_owned)
     });
@@ -210,6 +211,6 @@ fn on_ext4_the_turn_and_ingest_survive_a_program_that_fills_the_disk() {
 #[test]
 #[ignore = "needs to mount a file system, and an otherwise idle machine; run it by hand"]
 fn on_xfs_the_turn_and_ingest_survive_a_program_that_fills_the_disk() {
-    // mkfs.xfs makes nothing smaller.
+    // The smallest file system that mkfs.xfs makes has 300 MiB.
     survives_on("xfs", 304);
 }

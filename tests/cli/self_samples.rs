@@ -26,7 +26,7 @@ fn wait_for(daemon: &Daemon, metric: &str, minimum: f64) -> f64 {
     }
 }
 
-/// Returns the present value of a metric in `/metrics`.
+/// Returns the current value of a metric in `/metrics`.
 fn metric_value(daemon: &Daemon, name: &str) -> f64 {
     let metrics = daemon.metrics();
     let line = metrics.lines().find_map(|line| line.strip_prefix(name));

@@ -163,7 +163,7 @@ fn an_alert_is_acknowledged_until_it_ends_also_after_kill_9() {
     });
     send_level(&daemon, 7.0);
     assert_eq!(acknowledged(&daemon), Value::Null);
-    // The history contains the ended alert with its acknowledgement, also after kill -9.
+    // The history contains the ended alert with its acknowledgement, even after kill -9.
     daemon.kill();
     daemon.restart();
     wait_for_alert(&daemon, "firing");
@@ -216,7 +216,7 @@ fn the_real_amtool_lists_alerts_and_adds_changes_and_expires_silences() {
     assert_eq!(serde_json::from_str::<Value>(&amtool(&daemon, &list_alerts)).unwrap(), json!([]));
     let silenced = amtool(&daemon, &[&list_alerts[..], &["--silenced"]].concat());
     assert!(silenced.contains(id), "{silenced}");
-    // A silence with another comment and end keeps its id.
+    // A silence with another comment and end keeps its ID.
     let updated = amtool(&daemon, &["silence", "update", "-d", "3h", "-c", "two disks", id]);
     assert!(updated.contains("two disks"), "{updated}");
     assert_eq!(

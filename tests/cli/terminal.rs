@@ -29,7 +29,7 @@ fn send(daemon: &Daemon, samples: &Value) {
     assert_eq!(answer.body["accepted"], samples.as_array().unwrap().len(), "{}", answer.body);
 }
 
-/// Returns the start of the present hour.
+/// Returns the start of the current hour.
 fn current_hour_start() -> i64 {
     let now = jiff::Timestamp::now().as_millisecond();
     now - now.rem_euclid(3_600_000)

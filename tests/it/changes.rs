@@ -1,4 +1,5 @@
-//! Deleted and renamed series: the results of every kind of query afterwards, also after restarts.
+//! Deleted and renamed series: the results of every kind of query afterwards, before and after
+//! restarts.
 
 use std::path::Path;
 
@@ -98,7 +99,7 @@ fn a_deleted_series_disappears_and_its_key_begins_a_new_one() {
     let (store, mut appender) = setup::open(&data, NOW);
     assert_eq!(count_and_growth(&store, "requests", "web1"), None);
     assert_eq!(count_and_growth(&store, "requests", "web2"), Some((2, 1.0)));
-    // Only existing series count against the limit, and ids are not reused.
+    // Only existing series count against the limit, and IDs are not reused.
     appender.set_limits(StoreLimits { series_max: 2, ..StoreLimits::default() });
     let new = define_and_get_id(&mut appender, "requests", "web1");
     assert_eq!(new, SeriesId(2));

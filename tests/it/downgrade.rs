@@ -138,7 +138,7 @@ fn the_previous_release_continues_a_downgraded_directory_and_this_release_upgrad
     assert_eq!(store.preallocate(GranularityIndex(0), next_hour, &[SeriesId(1)]).unwrap(), 1);
     drop(store);
     open_and_commit(502, Arc::new(Folder::new(dir.path()).unwrap()));
-    // This release adds shells also to partitions of the previous format; a downgrade removes them.
+    // This release adds shells even to partitions of the previous format; a downgrade removes them.
     assert_eq!(downgrade_directory(dir.path()).unwrap().1, 1);
     open_and_commit(503, as_previous_release(dir.path()));
 }

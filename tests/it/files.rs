@@ -253,7 +253,7 @@ fn a_single_failed_read_stops_no_work() {
     assert_eq!(store.damaged_partitions(), [""; 0]);
 }
 
-/// Redb also refuses reads of a file after a failed write.
+/// A failed write makes redb refuse even reads of the file.
 #[test]
 fn a_failed_write_breaks_no_running_query() {
     let dir = tempfile::tempdir().unwrap();

@@ -45,8 +45,8 @@ pub(crate) fn batch(seq: u64, at: i64) -> AcceptedBatch {
     }
 }
 
-/// A late batch without a number: each sample has its own time, and the series are in descending
-/// order.
+/// Returns a late batch without a number: each sample has its own time, and the series are in
+/// descending order.
 fn late_batch(hours: i64) -> AcceptedBatch {
     let at = NOW.0 - hours * HOUR;
     AcceptedBatch {
@@ -290,7 +290,7 @@ fn write_the_data_directory_of_this_format() {
         }
         if seq == 440 {
             store.set_segment_documents_min(512);
-            // These samples are late: their documents are open, beside the sealed ones of the
+            // These samples are late: their documents are open, next to the sealed ones of the
             // partition.
             appender.commit(&[], &[late_batch(30)], NOW).unwrap();
             store.checkpoint(NOW).unwrap();

@@ -84,7 +84,7 @@ fn late_samples_of_a_fleet_take_little_space_and_are_merged() {
     assert!(files_with_late > files + 20, "{files_with_late} files");
     let expected = cells(&in_order);
     assert!(cells(&store) == expected);
-    // So many segments overlap that the sealer merges them without waiting for a quiet time.
+    // The sealer merges this many overlapping segments without waiting for a quiet time.
     assert!(store.seal(NOW, HOUR, &|_| true).unwrap().partitions > 0);
     let (_, merged) = usage(dir.path());
     assert!(merged <= files + 1, "{merged} files, {files} before");

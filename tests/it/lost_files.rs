@@ -1,5 +1,5 @@
-//! Files that are lost or completely damaged: exactly the times of their data become holes, also
-//! after restarts. Outside of holes, all granularities agree.
+//! Files that are lost or completely damaged: exactly the times of their data become holes, and
+//! stay so after restarts. Outside of holes, all granularities agree.
 
 use std::{collections::BTreeMap, fs, ops::Range, path::Path};
 

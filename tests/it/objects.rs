@@ -29,7 +29,7 @@ fn objects_are_in_snapshots_and_checked() {
     let (data, copy, restored) =
         (dir.path().join("data"), dir.path().join("copy"), dir.path().join("back"));
     let store = open(&data);
-    // Without objects there is no file.
+    // A store without objects has no file for them.
     let before = store.snapshot(&dir.path().join("before"), NOW, &mut |_| {}).unwrap();
     assert!(!data.join("objects.redb").exists());
     let version = put_object(&store, "hosts", None, "one");

@@ -49,7 +49,7 @@ enum Step {
     Preallocate {
         level: usize,
     },
-    /// Deletes the series and registers it again under another id.
+    /// Deletes the series and registers it again under another ID.
     Delete {
         series: u32,
     },
@@ -69,7 +69,7 @@ fn definition(series: u32) -> SeriesInfo {
     setup::series(&format!("m{series}"), &tags, kind(series))
 }
 
-/// Registers new series; they get the next ids.
+/// Registers new series; they get the next IDs.
 fn define(store: &Store, appender: &mut Appender, series: Range<u32>) -> Vec<SeriesId> {
     let first = store.dictionary().id_count() as u32;
     let ids: Vec<_> = (first..first + series.len() as u32).map(SeriesId).collect();

@@ -145,7 +145,7 @@ fn shells_are_shown_on_request_before_and_after_their_period_and_change_no_other
     assert_eq!(before[0].as_array().unwrap().len(), 2);
     assert_eq!(store.preallocate(FINEST, NEXT_HOUR, &[SeriesId(0), SeriesId(1)]).unwrap(), 2);
     assert_eq!(answers(&store, NOW), before);
-    // The shells of the next hour exist also after a restart.
+    // The shells of the next hour still exist after a restart.
     drop((store, appender));
     let (store, mut appender) = open(dir.path(), NOW);
     assert_eq!(answers(&store, NOW), before);
@@ -198,7 +198,7 @@ fn a_request_inserts_documents_once_and_is_refused_beyond_the_retention() {
         let resolutions = resolutions.iter().map(|name| (*name).to_owned()).collect();
         preallocate(&store, &PreallocateRequest { selector, range, resolutions }, NOW)
     };
-    // One document of the present hour has samples.
+    // One document of the current hour has samples.
     let range = NEXT_HOUR.minus(HOUR)..NEXT_HOUR_END;
     let answer = request("m", range.clone(), &["1m"]).unwrap();
     assert_eq!((answer.series, answer.inserted, answer.existed), (2, 3, 1));

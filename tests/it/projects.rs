@@ -1,4 +1,5 @@
-//! Several projects in one store: equal names, and nothing of one project is visible in another.
+//! Several projects in one store: the same names are allowed, and nothing of one project is visible
+//! in another.
 
 use std::{collections::BTreeMap, ops::ControlFlow, path::Path, sync::Arc};
 
@@ -126,7 +127,7 @@ fn changes_and_views_of_one_project_leave_the_others_alone() {
         |project: &ProjectName| sums(&store.for_project(project)).into_values().sum::<f64>();
     let ids: Vec<_> =
         projects().iter().map(|of| store.for_project(of).dictionary().select(&[])[0]).collect();
-    // The ids of others read as empty.
+    // Reading series of other projects returns nothing.
     assert!(setup::slots(&store.for_project(&red), 0, NOW.minus(5 * HOUR)..NOW, ids[0]).is_empty());
     let erasure = ErasureRequest { matchers: matchers(), range: NOW.minus(5 * HOUR)..NOW };
     appender.erase_in(&red, &erasure, false, NOW).unwrap().unwrap();
@@ -242,7 +243,8 @@ fn a_directory_is_downgraded_only_without_series_and_objects_of_projects() {
     let (store, appender) = open(dir.path(), NOW);
     let of = store.for_project(&red);
     of.delete_object(ObjectKind::Silence, "s", Some(version)).unwrap().unwrap();
-    // As an orderly stop does; the log of a killed daemon still has the project's senders.
+    // An orderly stop also makes a checkpoint; after a kill, the journal still has the project's
+    // senders.
     store.checkpoint(NOW).unwrap();
     drop((store, appender, of));
     assert!(downgrade_directory(dir.path()).unwrap() > 0);

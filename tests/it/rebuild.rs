@@ -1,5 +1,5 @@
-//! `granary rebuild`: lost data of a coarser granularity is computed again from the finer one, and
-//! each sample counts once.
+//! `granary rebuild`: lost data of a coarser granularity is computed again from the next finer one,
+//! and each sample counts once.
 
 use std::{
     fs,

@@ -1,4 +1,4 @@
-//! Random damage of coarser granularities: after a rebuild, a store equals its undamaged twin, also
+//! Random damage of coarser granularities: after a rebuild, a store equals its undamaged twin, even
 //! after both received more late samples.
 
 use std::{

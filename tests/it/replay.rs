@@ -1,4 +1,4 @@
-//! The clock at acceptance decides which granularities keep a sample, also when the sample is
+//! The clock at acceptance decides which granularities keep a sample, even when the sample is
 //! replayed later.
 
 use std::path::Path;

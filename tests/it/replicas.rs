@@ -1,4 +1,4 @@
-//! Several senders of the same samples: each sample counts once, also across failovers.
+//! Several senders of the same samples: each sample counts once, even across failovers.
 
 use granary::{
     model::{
@@ -78,7 +78,7 @@ fn deltas_of_two_senders_count_once_across_a_restart_and_a_failover() {
     assert_eq!(send(&mut appender, 2, (0, 12..17), true).of_replica, 2);
     assert_eq!(sum_of_series(&store, 0), 17.0);
     assert_eq!(store.counters().failovers.get(), 1);
-    // Samples of a sender that is no replica are never left out.
+    // Samples of a sender that is not a replica are never left out.
     assert_eq!(send(&mut appender, 3, (0, 12..17), false).of_replica, 0);
     assert_eq!(sum_of_series(&store, 0), 22.0);
 }

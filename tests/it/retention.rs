@@ -84,7 +84,7 @@ fn a_series_is_deleted_when_its_last_sample_expires_or_a_day_after_it_was_found_
         let candidates = store.series_without_samples(now, 9);
         let expected_ids: Vec<_> = expected.iter().map(|index| ids[*index]).collect();
         assert_eq!(candidates, expected_ids, "at {now}");
-        // Series with samples, also with samples in flight, are not deleted, even on request.
+        // Series with samples, stored or in flight, are not deleted, even on request.
         let forgotten = appender.forget_series(&ids, now).unwrap();
         assert_eq!(forgotten, expected.len(), "at {now}");
         for index in expected {

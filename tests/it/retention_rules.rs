@@ -16,7 +16,7 @@ use crate::setup::{
 
 const LIMITS: QueryLimits = QueryLimits { lines_max: 100, series_max: 10, points_max: 1_000_000 };
 
-/// A rule for metrics with a prefix; `None` omits a level.
+/// Returns a rule for metrics with a prefix; `None` omits a level.
 fn rule(name: &str, levels: &[(&str, Option<&str>)]) -> RetentionRule {
     retention_rule((name, &format!("{name}_.*")), levels, &GranularitySet::default())
 }
@@ -93,7 +93,8 @@ fn series_of_a_rule_have_levels_and_files_of_their_own_and_a_drop_stays_a_drop()
     assert!(drop_expired(&store, now).failed.is_none());
     let all = begin.minus(DAY)..now.plus(DAY);
     let counts = |id| [0, 1, 2, 3].map(|level| count(&store, level, all.clone(), id));
-    // A rule of six hours and its partition of six hours; nothing in minutes; all in minutes.
+    // The first series keeps six hours and has a partition of six hours. The second keeps
+    // everything.
     assert_eq!(counts(ids[0]), [10 * 60, 2400, 2400, 2400]);
     assert_eq!(counts(ids[1]), [2400; 4]);
     assert_eq!(counts(ids[2]), [0, 2400, 2400, 2400]);
@@ -172,7 +173,7 @@ fn changed_rules_apply_to_later_samples_and_every_sample_counts_once() {
         assert!(notes.contains("by rule debug: 5m is shown there"), "{notes}");
     };
     check(&store);
-    // The rule disappears, with records in the journal; then another one has the name.
+    // The rule is removed while the journal has records; then another rule gets the name.
     drop((store, appender));
     for rules in [&[][..], &[rule("debug", &[("5m", None)])], &rules] {
         let (store, _) = open(dir.path(), Some(rules), begin.plus(3 * HOUR));
@@ -182,7 +183,8 @@ fn changed_rules_apply_to_later_samples_and_every_sample_counts_once() {
     }
     let report = verify(dir.path(), begin.plus(3 * HOUR), &mut |_| {}).unwrap();
     assert!(report.is_sound(), "{report:?}");
-    // A later series of the name has the rule from its first sample on; a renamed one keeps its.
+    // A new series with the name follows the rule from its first sample on; a renamed one keeps its
+    // own rule.
     let (store, mut appender) = open(dir.path(), Some(&rules), begin.plus(3 * HOUR));
     let new = define_metrics(&mut appender, &["debug_b"])[0];
     send(&mut appender, samples(new, [(begin.plus(4 * HOUR).0, 1.0)]), begin.plus(4 * HOUR));
@@ -210,7 +212,7 @@ fn changed_retentions_of_rules_apply_at_once_and_survive_a_restart() {
     assert_eq!(kept(&store), [6 * 60 + 1, 30 * 60]);
     let gaps = store.gaps()[4].complete_since;
     assert_eq!(gaps, now.minus(6 * HOUR).plus(1));
-    // A shorter retention of the granularities is also that of rules without their own.
+    // A shorter retention of a granularity also applies to rules that do not set their own.
     let shorter = set.iter().map(|level| match &*level.name {
         "1m" => level.with_retention("12h".parse().unwrap()),
         _ => level.clone(),

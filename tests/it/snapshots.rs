@@ -55,8 +55,9 @@ fn fill(dir: &Path) -> (Store, Appender) {
     (store, appender)
 }
 
-/// Regression: a snapshot contained empty files in place of files that retention removed meanwhile,
-/// and could not be restored. When such a partition was created again, the snapshot failed.
+/// Regression: a snapshot contained empty files in place of files that retention had removed in
+/// between, and could not be restored. When such a partition was created again, the snapshot
+/// failed.
 #[test]
 fn a_snapshot_is_complete_when_partitions_are_dropped_and_recreated_meanwhile() {
     let segment = format!("{MORNING_FILE}.1.sealed");
@@ -273,7 +274,7 @@ fn no_partition_is_dropped_during_the_last_pass_of_a_snapshot() {
     assert_eq!(counts(&setup::open(&path("copy"), NOW).0), before);
 }
 
-/// Regression: a snapshot and a change of retentions waited for each other for ever, because they
+/// Regression: a snapshot and a change of retentions waited for each other forever, because they
 /// took the locks of sealing and of checkpoints in different orders.
 #[test]
 fn snapshots_and_changes_of_retention_never_wait_for_each_other_for_ever() {

@@ -40,7 +40,7 @@ fn nothing_grows_after_every_retention_is_reached_although_hosts_change() {
         }
     }
     let [before, after] = most;
-    // Ids are not reused: for each id, only an entry in these tables remains.
+    // IDs are not reused: of each ID, only an entry in these tables remains.
     assert_eq!(after["ids"] - before["ids"], 6 * 25);
     let is_flat = |what: &str| after[what] <= before[what] + before[what] / 20;
     let per_id = ["ids", "dictionary", "states", "times_seen", "journal", "senders"];
@@ -61,7 +61,7 @@ fn nothing_grows_after_every_retention_is_reached_although_hosts_change() {
     assert_eq!(store.dictionary().len(), known);
 }
 
-/// Prints the parts of the plan beside the used bytes.
+/// Prints the parts of the plan next to the bytes used.
 #[expect(clippy::print_stderr, reason = "the figures are shown with --nocapture")]
 fn print_comparison(plan: &Plan, simulation: &Simulation, dir: &Path) {
     for level in &plan.granularities {
@@ -74,8 +74,8 @@ fn print_comparison(plan: &Plan, simulation: &Simulation, dir: &Path) {
     eprintln!("log: planned {}, used {log}", plan.log);
 }
 
-/// Runs a year of hosts with 80 series each, of which rules keep 60, and returns the plan without
-/// its spare file of the log, and the most bytes that were used.
+/// Runs a year of hosts with 80 series each, of which rules keep 60. Returns the plan without its
+/// spare log file, and the maximum disk use in bytes.
 fn year_with_rules(hosts: usize) -> (Plan, u64) {
     let set = granularities(&[["12h", "2w", "8w", "24w"], ["1d", "4w", "16w", "32w"]]);
     let rules = vec![

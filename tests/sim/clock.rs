@@ -70,7 +70,7 @@ impl SimulatedClock {
         self.trust = Trust::new(RULES, last_run, self.uptime());
     }
 
-    /// Returns the daemon's present time.
+    /// Returns the daemon's current time.
     pub(crate) fn moment(&mut self) -> Moment {
         self.trust.read(self.clock(), self.uptime()).0
     }

@@ -26,7 +26,7 @@ impl History {
         }
     }
 
-    /// Lets the store accept an erasure; returns false when it refuses.
+    /// Requests an erasure; returns false when the store refuses it.
     pub(crate) fn accept_erasure(&mut self) -> bool {
         let name = self.rng.u32(0..12).to_string();
         let matchers = vec![Matcher { tag: "name".into(), value: name }];
@@ -51,7 +51,7 @@ impl History {
             Err(cause) => {
                 self.worlds.failed(request);
                 self.expect_fault(&cause, "failed erasures");
-                // A restart completes an erasure whose storing failed, or never finds it.
+                // A restart completes the erasure, or does not find it because it was not stored.
                 self.restart();
                 false
             }
@@ -59,7 +59,7 @@ impl History {
     }
 }
 
-/// The golden directory, with some samples in memory.
+/// Returns the golden directory, with some samples in memory.
 fn filled(seed: u64) -> (FaultyMedium, Store, Appender) {
     let medium = golden_medium(seed);
     let (store, mut appender) = open(&medium).unwrap();

@@ -183,7 +183,7 @@ impl History {
         }
     }
 
-    /// Returns the daemon's present time, at which data past its retention may be deleted.
+    /// Returns the daemon's current time, at which data past its retention may be deleted.
     pub(crate) fn now(&mut self) -> Moment {
         let now = self.clock.moment();
         if now.is_doubted() {

@@ -20,7 +20,7 @@ fn run_downgrade(medium: &FaultyMedium) -> bool {
 }
 
 /// Returns a medium whose power was cut after this many syncs of a downgrade, or `None` if the
-/// downgrade ended before.
+/// downgrade ended earlier.
 fn cut_power_in_downgrade(after: u64) -> Option<FaultyMedium> {
     let medium = golden_medium(after);
     medium.arm(Fault { call: Call::Sync, after, times: 1, effect: Effect::PowerCut });

@@ -19,14 +19,14 @@ use crate::{
 const MINUTE: i64 = 60_000;
 
 impl History {
-    /// Replaces a reading that was sent lately, or adds one beside it.
+    /// Replaces a reading that was sent recently, or adds one near it.
     pub(crate) fn replace(&mut self) {
         if self.accept_replacement() {
             self.run_upkeep(&Upkeep::Erase);
         }
     }
 
-    /// Lets the store accept a replacement; returns false when it refuses.
+    /// Requests a replacement; returns false when the store refuses it.
     pub(crate) fn accept_replacement(&mut self) -> bool {
         let Some((name, at)) = self.recent_sample() else { return false };
         let at =
@@ -67,7 +67,8 @@ impl History {
             Err(cause) => {
                 self.worlds.failed(request);
                 self.expect_fault(&cause, "failed replacements");
-                // A restart completes a replacement whose storing failed, or never finds it.
+                // A restart completes the replacement, or does not find it because it was not
+                // stored.
                 self.restart();
                 false
             }
@@ -80,7 +81,7 @@ fn open(medium: &FaultyMedium) -> Result<(Store, Appender), StoreError> {
     opened.map(|(store, appender, _)| (store, appender))
 }
 
-/// A gauge, a delta and a counter with a reading a minute, of the last four hours.
+/// Returns a gauge, a delta and a counter with a reading a minute, of the last four hours.
 fn filled(seed: u64) -> (FaultyMedium, Store, Appender) {
     let medium = FaultyMedium::new(seed);
     let (store, mut appender) = open(&medium).unwrap();
@@ -102,7 +103,7 @@ const GAUGE: SeriesId = SeriesId(0);
 const DELTA: SeriesId = SeriesId(1);
 const COUNTER: SeriesId = SeriesId(2);
 
-/// The time of a reading, some seconds into its minute.
+/// Returns the time of a reading, a few seconds into its minute.
 fn at(minute: i64) -> UnixMillis {
     UnixMillis(NOW.0 / HOUR * HOUR - 4 * HOUR + minute * MINUTE + 7000)
 }
@@ -111,14 +112,14 @@ fn reading(series: SeriesId, minute: i64, value: f64) -> NewReading {
     NewReading { series, at: at(minute), value }
 }
 
-/// Readings in documents, in the head and in memory, and a new one of a minute without a reading.
+/// Readings in documents, in the head and in memory, and one for a minute without a reading.
 fn readings() -> Vec<NewReading> {
     let minutes = [0, 1, 59, 60, 130, 238, 239, 240, 245];
     let of = |series| move |minute: &i64| reading(series, *minute, 1000.0 - *minute as f64);
     minutes.iter().map(of(GAUGE)).chain(minutes.iter().map(of(DELTA))).collect()
 }
 
-/// The cells of all levels that the readings of gauge and delta must have.
+/// Returns the cells of all levels that the readings of gauge and delta must have.
 fn expected(new: &[NewReading]) -> Vec<Vec<(SeriesId, i64, Cell)>> {
     let mut stored = std::collections::BTreeMap::new();
     for id in [GAUGE, DELTA] {

@@ -29,7 +29,7 @@ impl Rules {
         is_chosen.then_some(rules)
     }
 
-    /// Changes the rules in some restarts; returns whether they changed.
+    /// Changes the rules at some restarts, and returns whether it did.
     pub(crate) fn change_randomly(&mut self, levels: &Levels) -> bool {
         if self.rng.u8(0..3) > 0 {
             return false;

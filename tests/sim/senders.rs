@@ -176,14 +176,14 @@ impl History {
         }
     }
 
-    /// Returns the name and the time of a sample that was sent lately.
+    /// Returns the name and the time of a sample that was sent recently.
     pub(crate) fn recent_sample(&mut self) -> Option<(u32, i64)> {
         let batch = &self.sent[self.sent.len().checked_sub(self.rng.usize(1..8))?];
         let sample = batch.samples.get(self.rng.usize(0..batch.samples.len().max(1)))?;
         Some((sample.name, sample.at))
     }
 
-    /// Repeats batches, also acknowledged ones, because an answer may have been lost.
+    /// Repeats batches, even acknowledged ones, because a response may have been lost.
     pub(crate) fn resend(&mut self) {
         if self.sent.is_empty() {
             return;
@@ -260,7 +260,7 @@ impl History {
         }
     }
 
-    /// Registers series and returns their ids, or `None` after a failure.
+    /// Registers series and returns their IDs, or `None` after a failure.
     fn define(&mut self, names: &BTreeSet<u32>) -> Option<Vec<SeriesId>> {
         let definitions: Vec<_> = names.iter().map(|name| definition(*name)).collect();
         let now = self.now().earliest();

@@ -41,7 +41,7 @@ impl InsertedDocuments {
                 missing.push(*id);
             }
         }
-        // The partition may have been dropped meanwhile.
+        // The partition may have been dropped since.
         Ok(if self.has_partition(store) { missing } else { Vec::new() })
     }
 

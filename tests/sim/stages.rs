@@ -17,7 +17,7 @@ pub(crate) const LEVELS_CHANGE: bool = true;
 pub(crate) const SPANS_CHANGE: bool = true;
 /// Files of partitions that disappear or are damaged while the store is closed.
 pub(crate) const DAMAGE: bool = true;
-/// Flipped bits in segments, also below late samples and across restarts.
+/// Flipped bits in segments, even below late samples and across restarts.
 pub(crate) const FLIPPED_BITS: bool = true;
 /// A clock that jumps far ahead and back.
 pub(crate) const WILD_CLOCK: bool = true;

@@ -1,5 +1,5 @@
-//! The work of the daemon's roles and its operator besides ingestion: checkpoints, shells, sealing,
-//! retention and changes of series; and the arming of faults.
+//! The work of the daemon's roles and its operator other than ingestion: checkpoints, shells,
+//! sealing, retention and changes of series; and the arming of faults.
 
 use granary::{
     actors::{DroppedPartitions, drop_expired},

@@ -41,12 +41,12 @@ impl Values {
         Self { random, metrics, current }
     }
 
-    /// The kind of a series.
+    /// Returns the kind of a series.
     pub(crate) fn kind(index: usize) -> Kind {
         if index % 5 < 3 { Kind::Counter } else { Kind::Gauge }
     }
 
-    /// The next values of all series.
+    /// Returns the next values of all series.
     pub(crate) fn step(&mut self) -> &[f64] {
         for (index, value) in self.current.iter_mut().enumerate() {
             // The normal distribution by Box and Muller.
@@ -62,7 +62,7 @@ impl Values {
     }
 }
 
-/// The series of a host.
+/// Returns the series of a host.
 pub(crate) fn host_series(host: usize, metrics: usize) -> Vec<SeriesInfo> {
     let host = format!("web{host}");
     let series_of =

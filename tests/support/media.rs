@@ -22,7 +22,7 @@ const DEADLINE: Duration = Duration::from_secs(30);
 
 /// A hook that is called with a file's name before each operation on the file.
 pub(crate) trait Hook: Debug + Send + Sync + 'static {
-    /// The format that the store writes.
+    /// Returns the format that the store writes.
     fn format(&self) -> u64 {
         FORMAT_VERSION
     }

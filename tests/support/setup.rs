@@ -74,7 +74,7 @@ pub(crate) fn series(metric: &str, tags: &[(&str, &str)], kind: Kind) -> SeriesI
     SeriesInfo { key: key(metric, tags), kind, unit: "".into(), sender: "".into() }
 }
 
-/// Registers series and returns their ids.
+/// Registers series and returns their IDs.
 pub(crate) fn define(
     appender: &mut Appender,
     series: &[SeriesInfo],

@@ -37,8 +37,8 @@ fn read_request(stream: &TcpStream) -> (String, Vec<u8>) {
     (head, body)
 }
 
-/// Starts a daemon that accepts everything; returns its URL and a channel of the metrics of each
-/// batch.
+/// Starts a daemon that accepts everything; returns its URL and a channel that receives the metrics
+/// of each batch.
 fn start_daemon() -> (String, Receiver<Vec<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());

@@ -66,7 +66,7 @@ pub(crate) fn run(
 struct ProgramProcess(Child);
 
 impl ProgramProcess {
-    /// Reads both outputs until the program has exited, without reaping it, so that its process id
+    /// Reads both outputs until the program has exited, without reaping it, so that its process ID
     /// is not reused.
     fn watch(
         &mut self,
@@ -111,14 +111,15 @@ impl ProgramProcess {
 
     /// Kills the process group and returns the exit status.
     fn end(&mut self) -> io::Result<ExitStatus> {
-        // The program is not reaped yet, so the group id is still valid. The call fails when the
+        // The program is not reaped yet, so the group ID is still valid. The call fails when the
         // group has already ended.
         let _outcome = kill_process_group(Pid::from_child(&self.0), Signal::KILL);
         self.0.wait()
     }
 }
 
-/// Waits up to `left` until an event or a pipe is readable. Returns for each event whether it is.
+/// Waits up to `left` until an event or a pipe is readable. Returns, for each event, whether it is
+/// readable.
 fn wait_readable(
     events: [BorrowedFd<'_>; 2],
     pipes: [&Pipe; 2],

@@ -1,4 +1,5 @@
-//! A limit on concurrent scripts: further scripts wait for a slot. After the end, no script starts.
+//! A limit on concurrent scripts: further scripts wait for a slot. After `end_all`, no script
+//! starts.
 
 use std::{
     io::{self, PipeReader, PipeWriter, pipe},
@@ -13,7 +14,7 @@ use granary_agent_kit::Stopwatch;
 pub(crate) struct RunSlots {
     state: Mutex<State>,
     slot_returned: Condvar,
-    /// A pipe whose other end is closed when running scripts have to end.
+    /// A pipe whose writing end is closed when running scripts must end.
     end: PipeReader,
 }
 
@@ -21,7 +22,7 @@ pub(crate) struct RunSlots {
 struct State {
     used: usize,
     max: usize,
-    /// `None` after the end.
+    /// `None` after `end_all`.
     open: Option<PipeWriter>,
 }
 
@@ -40,7 +41,7 @@ impl RunSlots {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a slot. Returns `None` after the end. The wait is finite, because scripts have a
+    /// Waits for a slot. Returns `None` after `end_all`. The wait is finite, because scripts have a
     /// time limit.
     pub(crate) fn acquire(&self) -> Option<RunSlot<'_>> {
         let is_full = |state: &mut State| state.used >= state.max && state.open.is_some();
@@ -71,7 +72,7 @@ impl RunSlots {
 }
 
 impl RunSlot<'_> {
-    /// Returns a pipe that becomes readable when running scripts have to end.
+    /// Returns a pipe that becomes readable when running scripts must end.
     pub(crate) fn end(&self) -> &PipeReader {
         &self.0.end
     }

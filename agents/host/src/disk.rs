@@ -16,8 +16,8 @@ const SECTOR_BYTES: f64 = 512.0;
 /// Prefixes of loop, memory, floppy and optical devices, which are not sampled.
 const SKIPPED_PREFIXES: [&str; 5] = ["loop", "ram", "zram", "fd", "sr"];
 
-/// Name prefixes of volumes. A device with one is a volume even when /sys lists no devices below it
-/// (`slaves`).
+/// Prefixes of the names of volumes. A device whose name has such a prefix is a volume even when
+/// /sys lists no devices below it (`slaves`).
 const VOLUME_PREFIXES: [&str; 4] = ["dm-", "md", "bcache", "drbd"];
 
 /// A unit, and the function that reads the value.

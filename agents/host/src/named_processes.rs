@@ -35,7 +35,7 @@ pub(crate) struct NamedProcesses {
     names: Vec<String>,
     cores: f64,
     before_ms: Option<i64>,
-    /// The ticks of each process in the previous round, by process id and start time.
+    /// The ticks of each process in the previous round, by process ID and start time.
     before: HashMap<(u32, u64), [u64; TIME_KINDS]>,
 }
 

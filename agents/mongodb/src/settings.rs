@@ -100,7 +100,7 @@ impl Settings {
             |cause: &dyn fmt::Display| SettingsError(format!("{}: {cause}", path.display()));
         let bytes = fs::metadata(path).map_err(|cause| fault(&cause))?.len();
         if bytes > FILE_BYTES_MAX {
-            return Err(fault(&format!("{bytes} bytes are more than {FILE_BYTES_MAX}")));
+            return Err(fault(&format!("{bytes} bytes exceed the limit of {FILE_BYTES_MAX}")));
         }
         let text = fs::read_to_string(path).map_err(|cause| fault(&cause))?;
         // The full error would quote the line, which may contain a password.
@@ -122,7 +122,10 @@ impl Settings {
             );
         }
         if self.targets.len() > TARGETS_MAX {
-            return fault(format!("{} targets are more than {TARGETS_MAX}", self.targets.len()));
+            return fault(format!(
+                "{} targets exceed the limit of {TARGETS_MAX}",
+                self.targets.len()
+            ));
         }
         if self.timeout.is_zero() || self.timeout > TIMEOUT_MAX {
             return fault(format!("the timeout must be more than 0s and at most {TIMEOUT_MAX:?}"));

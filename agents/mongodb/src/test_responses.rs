@@ -242,7 +242,7 @@ pub(crate) fn first_batch(first: Document) -> Document {
     doc! { "cursor": { "firstBatch": [first], "id": 0_i64, "ns": ns }, "ok": 1.0 }
 }
 
-/// Returns a server's status after some seconds, with increased fields.
+/// Returns a server's status after a few seconds, with increased fields.
 pub(crate) fn later(status: &Document, seconds: i64, changes: &[(&str, &str, i64)]) -> Document {
     let mut status = status.clone();
     let uptime = status.get_i64("uptimeMillis").unwrap() + seconds * 1000;

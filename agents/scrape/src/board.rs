@@ -30,7 +30,7 @@ struct Entry {
     assigned_target: AssignedTarget,
     /// `None` while the target is being scraped.
     series: Option<TargetSeries>,
-    /// The time of the next scrape, also while the target is being scraped.
+    /// The time of the next scrape, even while the target is being scraped.
     due_ms: i64,
     /// The error of the last scrape.
     problem: Option<String>,

@@ -43,14 +43,14 @@ pub(crate) fn parse(line: &str) -> Result<Line<'_>, &'static str> {
         "g" => Type::Gauge { is_relative },
         "ms" | "h" | "d" => Type::Timer,
         "s" => Type::Set,
-        _ => return Err("the type is none of c, g, ms, h, d and s"),
+        _ => return Err("the type is not one of c, g, ms, h, d and s"),
     };
     let mut line = Line { name, values, kind, rate: 1.0, tags: Vec::new() };
     for part in parts {
         match part.as_bytes().first() {
             Some(b'@') => line.rate = parse_rate(part)?,
             Some(b'#') => line.tags = parse_tags(part),
-            // Later versions of DogStatsD add times and container ids, which are ignored.
+            // Later versions of DogStatsD add times and container IDs, which are ignored.
             _ => {}
         }
     }

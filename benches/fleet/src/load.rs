@@ -37,7 +37,7 @@ pub(crate) fn run(daemon: &Daemon, plan: &Plan) -> anyhow::Result<Outcome> {
     let watch = Stopwatch::start();
     let mut outcome = Outcome::default();
     thread::scope(|scope| {
-        // Dropping the sender stops the pings, also after an error.
+        // Dropping the sender stops the pings, even after an error.
         let (_pings_end, done) = sync_channel::<()>(0);
         if plan.protocol == Protocol::Native {
             scope.spawn(move || pings::run(daemon, plan, &pinging, &done));

@@ -163,7 +163,10 @@ fn a_record_is_stored_without_the_secret_and_read_again() {
     let (keys, token) = set_with(new);
     let record = &keys.get(&token.id()).unwrap().record;
     let text = serde_json::to_string(record).unwrap();
-    assert!(text.contains(r#""scopes":["ingest","read"],"senders":"web""#), "{text}");
+    assert!(
+        text.contains(r#""scopes":["ingest","read"],"project":"default","senders":"web""#),
+        "{text}"
+    );
     assert!(!text.contains(secret(&token.reveal())), "{text}");
     assert_eq!(&serde_json::from_str::<KeyRecord>(&text).unwrap(), record);
     let cut = text.replacen("\"sha256\":\"", "\"sha256\":\"0", 1);

@@ -138,7 +138,7 @@ fn series_of_alerts(alerts: &[Alert]) -> Vec<(Labels, f64)> {
     series
 }
 
-/// Evaluates a rule's expression at a time. Alerts beyond the limit are also an error.
+/// Evaluates a rule's expression at a time. More alerts than the limit are an error too.
 pub(super) fn find_series(
     group: &RuleGroup,
     (rule, policy): (&Rule, &AlertPolicy),
@@ -181,7 +181,7 @@ impl Evaluation<'_> {
         }
         let (count, limit) = (series.len(), self.group.limit);
         if limit > 0 && count > limit {
-            return Err(format!("{count} series are more than the group's limit of {limit}"));
+            return Err(format!("{count} series exceed the group's limit of {limit}"));
         }
         Ok(series)
     }
@@ -201,7 +201,7 @@ impl Evaluation<'_> {
         if self.group.limit > 0 && active > self.group.limit {
             rule_state.alerts.clear();
             return Err(format!(
-                "{active} alerts are more than the group's limit of {}",
+                "{active} alerts exceed the group's limit of {}",
                 self.group.limit
             ));
         }

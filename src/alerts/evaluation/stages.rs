@@ -1,7 +1,7 @@
 //! Stages of a group: the rules that are evaluated together.
 //!
-//! [`stages`] searches the text of each rule for recorded metrics, word by word; in doubt, a rule
-//! counts as querying all of them. Must never know: how expressions are parsed.
+//! [`stages`] searches the text of each rule for recorded metrics, word by word; when that is not
+//! conclusive, a rule counts as querying all of them. Must never know: how expressions are parsed.
 
 use std::{collections::BTreeSet, ops::Range};
 
@@ -42,7 +42,7 @@ fn may_query(rule: &Rule, metrics: &BTreeSet<&str>) -> bool {
     };
     let conditions = policy.into_iter().flat_map(|policy| [&policy.measured, &policy.recover]);
     let mut expressions = conditions.flatten().chain([&rule.expression]);
-    // Templates may query as well, and their queries are only known when they are expanded.
+    // Templates may contain queries too, and their queries are only known when they are expanded.
     let labels = policy.is_some().then_some(rule.labels.values()).into_iter().flatten();
     let templates = policy.into_iter().flat_map(|policy| policy.annotations.values());
     let mut templates = templates.chain(labels);

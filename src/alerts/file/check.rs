@@ -52,7 +52,7 @@ impl<'a> FileChecker<'a> {
         let text = text?;
         let found = parse_duration_ms(text);
         if found.is_none() {
-            self.fault(format!("{key}: {text:?} is no length of time; write 30s, 5m or 1h30m"));
+            self.fault(format!("{key}: {text:?} is not a duration; write 30s, 5m or 1h30m"));
         }
         found
     }
@@ -107,7 +107,7 @@ impl<'a> FileChecker<'a> {
         if !is_alert {
             self.refuse_alert_keys(&raw);
             if !is_metric(&name) {
-                self.fault(format!("record: {name:?} is no name of a metric"));
+                self.fault(format!("record: {name:?} is not a metric name"));
             }
             let key = unique(rules, &name, &raw.labels);
             let (expression, labels) = (raw.expr, raw.labels);
@@ -206,7 +206,7 @@ impl<'a> FileChecker<'a> {
         let operator = COMPARISONS.iter().find(|comparison| threshold.starts_with(**comparison));
         let number = operator.and_then(|comparison| threshold.strip_prefix(comparison));
         if number.is_none_or(|number| number.trim().parse::<f64>().is_err()) {
-            self.fault(format!("{key}: {threshold:?} is no threshold; write \"> 80\""));
+            self.fault(format!("{key}: {threshold:?} is not a threshold; write \"> 80\""));
             return None;
         }
         let text = format!("({}) {threshold}", expression.trim());

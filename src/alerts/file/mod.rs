@@ -54,7 +54,7 @@ pub fn read_rules(
         |problem: String| FileFault { file: file.to_owned(), location: String::new(), problem };
     if text.len() > FILE_BYTES_MAX {
         let problem =
-            format!("{} bytes are more than {FILE_BYTES_MAX}: split the file", text.len());
+            format!("{} bytes exceed the limit of {FILE_BYTES_MAX}: split the file", text.len());
         return Err(vec![fault(problem)]);
     }
     let options = serde_saphyr::options! { with_snippet: false };

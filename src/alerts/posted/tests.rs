@@ -92,8 +92,8 @@ fn invalid_alerts_are_reported_and_the_others_are_accepted() {
         (alert("a=", None, None), "at least one label"),
         (alert("a-b=c", None, None), "invalid label name"),
         (alert("a=b", Some(10), Some(5)), "start time must be before end time"),
-        (alert(&long_label, None, None), "bytes are more than"),
-        (alert(&many_labels, None, None), "labels are more than"),
+        (alert(&long_label, None, None), "bytes exceed the limit of"),
+        (alert(&many_labels, None, None), "labels exceed the limit of"),
         (
             PostableAlert { starts_at: Some("soon".to_owned()), ..alert("a=b", None, None) },
             "startsAt",

@@ -69,7 +69,9 @@ impl TryFrom<RawRecurrence> for Recurrence {
         let mut days = Vec::new();
         for name in &weekdays {
             let day = weekday(name).ok_or_else(|| {
-                format!("recurring: {name:?} is no weekday; write monday to sunday, or mon to sun")
+                format!(
+                    "recurring: {name:?} is not a weekday; write monday to sunday, or mon to sun"
+                )
             })?;
             if !days.contains(&day) {
                 days.push(day);
@@ -114,7 +116,7 @@ fn weekday(name: &str) -> Option<Weekday> {
     WEEKDAYS.into_iter().find(|(_, full)| name == *full || is_short(full)).map(|(day, _)| day)
 }
 
-/// Parses a time such as `07:30`; `24:00` is midnight, too.
+/// Parses a time such as `07:30`; `24:00` means midnight.
 fn time_of_day(text: &str) -> Result<Time, String> {
     let read = || {
         let (hour, minute) = text.split_once(':')?;
@@ -127,7 +129,7 @@ fn time_of_day(text: &str) -> Result<Time, String> {
             (hour, minute) => Time::new(hour, minute, 0, 0).ok(),
         }
     };
-    read().ok_or_else(|| format!("recurring: {text:?} is no time of the day; write 22:00"))
+    read().ok_or_else(|| format!("recurring: {text:?} is not a time of day; write 22:00"))
 }
 
 impl Recurrence {
@@ -215,7 +217,7 @@ mod tests {
     #[test]
     fn invalid_recurrences_are_reported() {
         for (written, expected) in [
-            (json!({ "from": "9:00", "until": "10:00" }), "\"9:00\" is no time"),
+            (json!({ "from": "9:00", "until": "10:00" }), "\"9:00\" is not a time"),
             (json!({ "from": "25:00", "until": "10:00" }), "25:00"),
             (json!({ "from": "09:00", "until": "10:00", "weekdays": ["someday"] }), "someday"),
             (json!({ "from": "09:00", "until": "10:00", "zone": "Mars/Phobos" }), "Mars/Phobos"),

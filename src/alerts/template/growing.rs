@@ -20,7 +20,7 @@ const ESCAPED: usize = 10;
 const DIRECTIVE_BYTES: usize = 64;
 /// The limit of the computed length, which is more than the actual length.
 const COMPUTED_BYTES_MAX: usize = 16 * VALUE_BYTES_MAX;
-/// The characters in a directive of `printf`, besides digits.
+/// The characters in a directive of `printf` other than digits.
 const FLAGS: &str = "+-# .*[]";
 
 /// Returns all functions; most of them replace Go's functions of the same name.

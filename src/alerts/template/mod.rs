@@ -262,8 +262,8 @@ mod tests {
         assert_eq!(TemplateData::check("{{ range query \"up\" }}{{ end }}"), Ok(()));
     }
 
-    /// Each of these templates could end the daemon or block it for ever, from a rule file or from
-    /// a check.
+    /// Each of these templates could end the daemon or block it forever, from a rule file or from a
+    /// check.
     #[test]
     fn no_template_exceeds_its_limits() {
         let time = TemplateTime::default();
@@ -287,7 +287,7 @@ mod tests {
             r#"{{ $x := "a" }}{{ range 40 }}{{ $x = args $x $x }}{{ end }}{{ printf "%v" $x }}"#,
             r#"{{ $x := "a" }}{{ range 10000 }}{{ $x = args $x }}{{ end }}"#,
             r#"{{ define "t" }}{{ with .arg0 }}{{ template "t" . }}{{ template "t" . }}{{ end }}{{ end }}{{ $x := args "a" }}{{ range 30 }}{{ $x = args $x }}{{ end }}{{ template "t" $x }}"#,
-            // Templates that invoke themselves or others again and again.
+            // Templates that invoke themselves or others repeatedly.
             r#"{{ define "t" }}{{ if . }}{{ template "t" (slice . 1) }}{{ template "t" (slice . 1) }}{{ end }}{{ end }}{{ template "t" "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx" }}"#,
             &format!("{laughs}{{{{define \"t60\"}}}}{{{{end}}}}{{{{template \"t0\"}}}}"),
             // Patterns that take long to compile.

@@ -1,5 +1,5 @@
 //! Regular expressions of templates: compiled within limits and cached, because rules are evaluated
-//! again and again.
+//! repeatedly.
 //!
 //! Must never know: the texts that they match.
 

@@ -120,7 +120,7 @@ impl<T> OneAtATime<T> {
             self.passable = self.framing.pass(&self.buffered);
         }
         if self.at_end && !self.framing.is_complete() {
-            // The client left in the middle of a request.
+            // The client disconnected in the middle of a request.
             self.passable = self.buffered.len();
         }
         let bytes = self.passable.min(out.remaining());
@@ -173,7 +173,8 @@ impl<T: AsyncRead + Unpin> AsyncRead for OneAtATime<T> {
             }
             if this.framing.is_complete() {
                 *this.turn.0.reader.borrow_mut() = Some(cx.waker().clone());
-                // Without held bytes, the socket is still read, to notice when the client leaves.
+                // Without held bytes, the socket is still read, to notice when the client
+                // disconnects.
                 if !this.buffered.is_empty() {
                     return Poll::Pending;
                 }

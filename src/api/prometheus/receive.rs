@@ -1,5 +1,6 @@
-//! The way from a request to its response: reading parameters, waiting for a permit of a concurrent
-//! query, running the query outside of the HTTP worker within its timeout, and responding.
+//! The steps from a request to its response: reading parameters, waiting for a permit of a
+//! concurrent query, running the query outside of the HTTP worker within its timeout, and
+//! responding.
 //!
 //! Must never know: what is queried.
 

@@ -273,7 +273,7 @@ pub(super) fn exponent(value: f64) -> String {
     let mut out = Vec::new();
     if value.is_finite() {
         let written = push_exponent(value, &mut out);
-        debug_assert!(written.is_ok(), "memory takes every write");
+        debug_assert!(written.is_ok(), "writing to memory cannot fail");
     } else {
         super::json::push_float(value, &mut out);
     }

@@ -28,15 +28,15 @@ const PIPELINE_BYTES_MAX: usize = 64 << 10;
 /// The maximum size of a list of series in bytes.
 const COVERAGE_BYTES_MAX: usize = 1 << 20;
 
-/// The parameters of charts besides series and a range.
+/// The parameters of charts other than series and a range.
 const CHART_PARAMS: [&str; 9] =
     ["metrics", "display", "tz", "points", "merge", "group_by", "top", "bottom", "by"];
-/// The parameters of documents besides series and a range.
+/// The parameters of documents other than series and a range.
 const DOCUMENTS_PARAMS: [&str; 8] =
     ["display", "unfold", "form", "tz", "points", "merge", "group_by", "shells"];
-/// The parameters of a stored document besides series.
+/// The parameters of a stored document other than series.
 const STORED_DOCUMENT_PARAMS: [&str; 2] = ["resolution", "time"];
-/// The parameters of an export besides series and a range.
+/// The parameters of an export other than series and a range.
 const EXPORT_PARAMS: [&str; 3] = ["after", "upto", "shells"];
 
 pub(super) type QueryString = Result<Query<Params>, actix_web::Error>;

@@ -55,7 +55,7 @@ pub(super) struct Params {
 
 /// The parameters of every query of series.
 pub(super) const SERIES_PARAMS: [&str; 2] = ["metric", "tags"];
-/// The parameters of a query over a range, besides the parameters of series.
+/// The parameters of a query over a range, other than the parameters of series.
 pub(super) const RANGE_PARAMS: [&str; 4] = ["resolution", "range", "start", "end"];
 
 /// The maximum number of metrics in a query that accepts several.

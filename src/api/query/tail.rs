@@ -64,7 +64,7 @@ pub(super) struct TailParams {
     metric: Option<String>,
     tags: Option<String>,
     resolution: Option<String>,
-    /// True when the first event contains the present cells.
+    /// True when the first event contains the current cells.
     #[serde(default = "default_true")]
     state: bool,
 }

@@ -1,4 +1,4 @@
-//! An hour, or another stretch of time, in one document with a list `measurements`: each has a
+//! An hour, or another span of time, in one document with a list `measurements`: each has a
 //! `timestamp` and values. The document's own sums and counts are not read.
 
 use bson::{Bson, Document};

@@ -2,7 +2,7 @@
 //! `date` and the sums of all fields; levels may be missing.
 //!
 //! The finest sums are the samples: numbers of events. A zero is skipped, because such a document
-//! is inserted with all its zeros, and an event that was counted is not zero.
+//! is inserted full of zeros, and a count of events is not zero.
 
 use bson::{Bson, Document};
 

@@ -1,9 +1,9 @@
 //! A minute in one document with a number for each second, or an hour with the numbers of 60
 //! minutes of 60 seconds, or of 3,600 seconds.
 //!
-//! `values` are levels; `seconds` count events. The metric is the field `type`, or else the
-//! collection with the name of the total, such as `views` of `total_views`. Such a document is
-//! inserted with zeros, which look like written ones. A zero of `seconds` is skipped: it is no
+//! `values` are measured values; `seconds` count events. The metric is the field `type`, or else
+//! the collection with the name of the total, such as `views` of `total_views`. Such a document is
+//! inserted with zeros, which look like written ones. A zero of `seconds` is skipped: it is not an
 //! event. A zero of `values` is skipped unless `num_samples` says that all slots were written, or
 //! there is no `num_samples`.
 

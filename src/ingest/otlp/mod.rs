@@ -181,7 +181,7 @@ impl<'a, 'r> Points<'a, 'r> {
         let mut sides = [&point.positive, &point.negative].into_iter().flatten();
         let has_buckets = sides.any(|side| !side.bucket_counts.is_empty());
         self.rows.refuse(RefusalReason::NativeHistogram, has_buckets.into(), || {
-            "the buckets of exponential histograms are not kept".to_owned()
+            "the buckets of exponential histograms are not stored".to_owned()
         });
     }
 

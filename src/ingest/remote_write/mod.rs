@@ -135,7 +135,7 @@ fn histogram(
         rows.push(target, UnixMillis(at), value, start);
     }
     rows.refuse(RefusalReason::NativeHistogram, buckets, || {
-        "the buckets of native histograms are not kept; send classic ones".to_owned()
+        "the buckets of native histograms are not stored; send classic ones".to_owned()
     });
     Ok(())
 }

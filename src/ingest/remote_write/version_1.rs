@@ -1,4 +1,4 @@
-//! Version 1.0, `prometheus.WriteRequest`: labels as text in each series, types beside the series.
+//! Version 1.0, `prometheus.WriteRequest`: labels as text in each series, types next to the series.
 //!
 //! Must never know: version 2.0.
 

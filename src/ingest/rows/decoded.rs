@@ -149,7 +149,7 @@ impl DecodedRows {
             Err(reason) => CachedSeries::Refused(reason),
         };
         let settled: Vec<_> = verdicts.iter().map(settle).collect();
-        // Otherwise series were deleted or renamed meanwhile, possibly the new ones.
+        // Otherwise series, possibly the new ones, were deleted or renamed since.
         if cache.generation() == self.generation {
             for ((fingerprint, _), resolved) in self.definitions.iter().zip(&settled) {
                 // Refusals are not cached: limits may be raised, and other series may be deleted.

@@ -61,7 +61,7 @@ struct Point {
     is_refused: bool,
 }
 
-/// A function that returns the id and the kind of a known series.
+/// A function that returns the ID and the kind of a known series.
 pub type FindSeries<'a> = &'a dyn Fn(&SeriesKey) -> Option<(SeriesId, Kind)>;
 
 /// The memory of a sample until it is durable: here, in a batch, and in the journal's record.

@@ -130,7 +130,7 @@ fn readings(document: &Fields) -> Result<Vec<Sample>, String> {
         samples.push(Sample { metric: name.to_string(), kind: Kind::Gauge, at, value });
     }
     if samples.is_empty() {
-        return Err("a reading has a number besides its time".to_owned());
+        return Err("a reading needs a number in addition to its time".to_owned());
     }
     Ok(samples)
 }
@@ -159,7 +159,7 @@ impl TargetDocument {
             match STARTS.iter().find(|(known, _)| *known == &**name) {
                 Some((_, unit)) => {
                     let start =
-                        time.ok_or_else(|| format!("{name} is no time; use ISODate(...)"))?;
+                        time.ok_or_else(|| format!("{name} is not a time; use ISODate(...)"))?;
                     if target.document.replace(Document::new(name, start, *unit)?).is_some() {
                         return Err(format!("{name} is a second start of the document"));
                     }

@@ -37,7 +37,7 @@ pub(super) struct Entry {
 #[derive(Debug, Default)]
 pub(super) struct UpdateChanges {
     pub(super) entries: Vec<Entry>,
-    /// The increments of fields outside of lists of slots, such as the count of all samples.
+    /// The increments of fields that are not in lists of slots, such as the count of all samples.
     pub(super) roots: Vec<(String, f64)>,
     /// The increments of parts' counts and sums.
     pub(super) totals: Vec<(DocumentPart, f64)>,

@@ -45,7 +45,8 @@ fn published_updates_become_samples() {
             {$inc: {'seconds.25': 1, total_views: 1}}, true, false);",
         &view,
     );
-    // A second of memory use: first as published, which is no document, then in hours of minutes.
+    // A second of memory use: first as published, which is not a document, then in hours of
+    // minutes.
     let memory = ["memory_used{} gauge 2013-10-10T23:06:59Z 2000000"];
     check(
         "db.metrics.update(\n  {\n    timestamp_minute: ISODate(\u{201c}2013-10-10T23:06:00.000Z\u{201d}),\n    type: \u{201c}memory_used\u{201d}\n  },\n  {\n    {$set: {\u{201c}values.59\u{201d}: 2000000 }},\n    {$inc: {num_samples: 1, total_samples: 2000000 }}\n  }\n)",

@@ -1,4 +1,4 @@
-//! Checks of a dashboard besides its form: counts, lengths, and fields that exclude each other.
+//! Checks of a dashboard beyond its JSON form: counts, lengths, and fields that exclude each other.
 //!
 //! Must never know: JSON.
 
@@ -39,7 +39,7 @@ fn fault(location: &str, problem: impl std::fmt::Display) -> ObjectFault {
 
 fn check_count(location: &str, count: usize, most: usize) -> CheckResult {
     if count > most {
-        return Err(fault(location, format!("{count} are more than {most}")));
+        return Err(fault(location, format!("{count} exceed the limit of {most}")));
     }
     Ok(())
 }
@@ -253,11 +253,11 @@ mod tests {
             ("/schema", json!(2), "schema: 2 is unknown; this daemon reads 1"),
             ("/title", json!(" "), "title: it is empty"),
             ("/title", json!("a\u{1b}[31m"), "title: it has a control character"),
-            ("/range", json!("soon"), "range: \"soon\" is no length of time"),
+            ("/range", json!("soon"), "range: \"soon\" is not a duration"),
             ("/color", json!(1), "color: unknown field `color`"),
             ("/variables/0/name", json!("a b"), "variables[0].name: use letters, digits"),
             ("/variables", json!({}), "variables: invalid type: map"),
-            ("/panels", repeated(chart(), 101), "panels: 101 are more than 100"),
+            ("/panels", repeated(chart(), 101), "panels: 101 exceed the limit of 100"),
             ("/panels/1/id", json!("a"), "panels[1].id: another panel has it"),
             ("/panels/1/id", json!("../x"), "panels[1].id: use letters, digits"),
             ("/panels/1/x", json!(7), "panels[1]: columns 7 to 13 are outside of 0 to 12"),
@@ -271,14 +271,14 @@ mod tests {
             (
                 "/panels/1/queries",
                 repeated(json!({ "kind": "promql", "expression": "" }), 21),
-                "panels[1].queries: 21 are more than 20",
+                "panels[1].queries: 21 exceed the limit of 20",
             ),
             ("/panels/1/queries/0/metric", json!(""), "panels[1].queries[0].metric: it is empty"),
             ("/panels/1/queries/0/metric", json!(5), "panels[1].queries[0].metric: invalid type"),
             (
                 "/panels/1/queries/0/metric",
                 json!("m".repeat(257)),
-                "panels[1].queries[0].metric: 257 bytes are more than 256",
+                "panels[1].queries[0].metric: 257 bytes exceed the limit of 256",
             ),
             (
                 "/panels/1/queries/0/tags",

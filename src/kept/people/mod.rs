@@ -3,7 +3,7 @@
 //!
 //! A session is valid while its user has the generation of the login. A change of rights or of the
 //! password gives the user another generation in the same write, which ends all sessions at once,
-//! also after a crash; the next logins remove them. Must never know: HTTP, cookies.
+//! even after a crash; the next logins remove them. Must never know: HTTP, cookies.
 
 mod changes;
 mod logins;
@@ -105,8 +105,7 @@ pub struct UserAnswer {
 }
 
 impl KnownPeople {
-    /// Loads the users and sessions of a store. The time without a request begins anew for each
-    /// session.
+    /// Loads the users and sessions of a store. The idle time of each session starts over.
     ///
     /// # Errors
     /// The store cannot be read, or the system has no random numbers.

@@ -46,7 +46,7 @@ pub struct KnownRules(Arc<SharedRules>);
 struct SharedRules {
     metrics: Metrics,
     loaded: RwLock<LoadedRules>,
-    /// The results by the groups' ids.
+    /// The results by the groups' IDs.
     statuses: RwLock<BTreeMap<String, Arc<GroupStatus>>>,
     /// The states of groups whose files could not be loaded; `None` until they are read.
     unread: RwLock<Option<Vec<Arc<GroupStatus>>>>,

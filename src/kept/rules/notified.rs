@@ -1,4 +1,4 @@
-//! Notified alerts of the loaded rules: firing ones, and those that ended.
+//! Notified alerts of the loaded rules: firing alerts, and alerts that have ended.
 //!
 //! Must never know: HTTP, delivery.
 

@@ -80,7 +80,7 @@ pub enum SourceFault {
         cause: io::Error,
     },
     /// There are too many files, groups or rules.
-    #[error("{count} {what} are more than {limit}: leave some out")]
+    #[error("{count} {what} exceed the limit of {limit}: leave some out")]
     TooMany {
         /// The number of items.
         count: usize,
@@ -104,8 +104,8 @@ fn fault_lines(faults: &[FileFault]) -> String {
 }
 
 impl RuleSources {
-    /// Loads all files. Named files and folders must exist, also the folders of patterns; a pattern
-    /// may match no file.
+    /// Loads all files. Named files and folders must exist, as must the folders of patterns; a
+    /// pattern may match no file.
     ///
     /// # Errors
     /// A file is unusable.

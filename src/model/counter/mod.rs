@@ -5,30 +5,31 @@
 //! exception: it adds its whole value if the counter began at most [`START_COUNTS_MS`] before the
 //! reading and not before the time that the caller allows, because the sender would have read an
 //! older counter earlier. When a reading arrives late, the growth over its gap has already been
-//! credited to the next reading, and the late reading takes its part from there. Of several
-//! readings at one time, the largest counts.
+//! credited to the next reading, and the late reading takes its part from that reading. If several
+//! readings have the same time, the largest counts.
 //!
-//! Guarantee: in every order of arrival, also with resets and starts, these readings produce the
-//! increases that they would produce in order of time:
+//! Guarantee: in every order of arrival, even with resets and starts, these readings produce the
+//! same increases as in order of time:
 //! - Up to [`READINGS_MAX`] readings.
 //! - A reading with fewer than [`LATEST_KEPT`] newer readings, after any number of readings.
 //! - A reading inside a remembered gap (longer than one and a half intervals), and readings that
 //!   fill such a gap in order. The two gaps that are widest in proportion to the time since they
-//!   began are remembered. Blocks that overtake each other are therefore corrected, and so is
+//!   began are remembered. Therefore blocks that overtake each other are corrected, and so is
 //!   history that arrives after live readings, because the first reading is always remembered.
 //!
 //! Every other late reading adds nothing, because the readings around it already include its part:
 //! without resets the total is exact in every order; only the split between two slots keeps its
 //! earlier value. A reset that only such a reading shows is missed.
 //!
-//! A late reading with a larger value than the latest one, of a counter that began before both,
-//! means that the sender's clock was set back: the counter continues from the latest reading, and
-//! earlier readings are final. A late reading with a larger value than the next one, of a counter
-//! that began before both, adds nothing, because the decrease after it is not a reset.
+//! When a late reading has a larger value than the latest reading, and the counter began before
+//! both, the sender's clock was set back: the counter continues from the latest reading, and
+//! earlier readings are final. When a late reading has a larger value than the next reading, and
+//! the counter began before both, the late reading adds nothing, because the decrease after it is
+//! not a reset.
 //!
-//! The smallest and largest rates are those between readings that were neighbours when one of them
-//! arrived. They cover all rates between final neighbours, and rates over gaps that were filled
-//! later; without a reset, such a rate lies between the rates of its parts.
+//! The smallest and largest rates of a slot are rates between readings that were neighbours when
+//! one of them arrived. They include all rates between final neighbours, and rates over gaps that
+//! were filled later; without a reset, a rate over a gap is between the rates of its parts.
 
 mod reading;
 mod remembered;
@@ -54,8 +55,8 @@ pub struct SeriesState {
     pub kind: Kind,
     /// The time of the latest sample; [`UnixMillis::EARLIEST`] before the first sample.
     pub last_at: UnixMillis,
-    /// The time at which the sender ended the series for now; [`UnixMillis::EARLIEST`] if the
-    /// sender did not end it.
+    /// The time at which the sender ended the series; [`UnixMillis::EARLIEST`] if the sender did
+    /// not end it.
     ended_at: UnixMillis,
     /// The readings of a counter, if it has any.
     counter: Option<Box<RememberedReadings>>,
@@ -104,14 +105,14 @@ impl SeriesState {
         self.counter.as_deref()
     }
 
-    /// Moves the counter's readings into a returned state; everything else stays.
+    /// Moves the counter's readings into the returned state; this state keeps everything else.
     pub fn take_counter(&mut self) -> Self {
         let rest = Self::restore(self.kind, self.last_at, Some(self.ended_at), None);
         std::mem::replace(self, rest)
     }
 
     /// Restores the readings that `take_counter` moved out; the latest sample and the end that were
-    /// recorded meanwhile stay.
+    /// recorded in the meantime stay.
     pub fn put_counter(&mut self, taken: Self) {
         self.counter = taken.counter;
     }

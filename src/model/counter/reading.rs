@@ -1,8 +1,8 @@
 //! Readings of counters, and the increase between two of them.
 
 /// The maximum age of a counter at its first reading for which its start counts as a reading of
-/// zero; the caller of `observe` may allow less. Prometheus, too, inserts a zero at a start only
-/// where its head still accepts samples, about an hour back.
+/// zero; the caller of `observe` may allow less. Prometheus has a similar limit: it inserts a zero
+/// at a start only where its head still accepts samples, about an hour back.
 pub const START_COUNTS_MS: i64 = 3_600_000;
 
 /// A reading of a counter.
@@ -25,7 +25,7 @@ impl Reading {
         Self { at, value, age }
     }
 
-    /// Returns the reading with a start so old that the reading does not count whole.
+    /// Returns the reading with a start that is too old for the reading to count whole.
     pub(super) fn without_count(self) -> Self {
         let age = if self.age == 0 { 0 } else { self.age.max(START_COUNTS_MS + 1) };
         Self { age, ..self }
@@ -57,8 +57,8 @@ impl Reading {
 
     /// Returns the growth since a previous reading. A counter that began after or at the previous
     /// reading was reset: some senders begin at the end of the previous period. A start at a
-    /// previous reading without a start is no reset, because senders that do not know the start use
-    /// the time of their first reading. Without starts, a decrease is a reset; a wrap is never
+    /// previous reading without a start is not a reset, because senders that do not know the start
+    /// use the time of their first reading. Without starts, a decrease is a reset; a wrap is never
     /// assumed.
     #[inline]
     pub(super) fn increase_from(&self, before: &Self) -> f64 {

@@ -1,10 +1,11 @@
-//! The readings that are remembered of a counter: the first, the latest, and those around gaps.
+//! The remembered readings of a counter: the first reading, the latest readings, and the readings
+//! around gaps.
 //!
-//! Readings are ordered by time. When there are too many, the oldest reading between the first and
-//! the latest whose neighbours are at the regular interval is forgotten, and the next reading is
-//! marked as following a forgotten one. A late reading finds its neighbours only where no reading
-//! was forgotten. Readings around gaps are forgotten last, beginning with the gap that is smallest
-//! in proportion to the time since it began.
+//! Readings are ordered by time. When there are too many, one reading between the first and the
+//! latest readings is forgotten: the oldest reading whose neighbours are at the regular interval.
+//! The next reading is marked as following a forgotten reading. A late reading finds its neighbours
+//! only where no reading was forgotten. Readings around gaps are forgotten last, beginning with the
+//! gap that is smallest in proportion to the time since it began.
 
 use std::ops::Range;
 
@@ -42,7 +43,7 @@ pub(super) struct Contribution {
 pub struct RememberedReadings {
     at: Times,
     value: [f64; READINGS_MAX],
-    /// The ages as in [`Reading`]; `u32::MAX` for longer ones.
+    /// The ages as in [`Reading`]; `u32::MAX` for longer ages.
     age: [u32; READINGS_MAX],
     /// The estimated interval between readings, `u32::MAX` if unknown. It falls at once and rises
     /// slowly, so that a gap hardly changes it.
@@ -52,7 +53,7 @@ pub struct RememberedReadings {
     base: u8,
     /// The index of the latest reading.
     head: u8,
-    /// One bit per index, see [`RememberedReading::after_forgotten`].
+    /// One bit per index; see [`RememberedReading::after_forgotten`].
     after_forgotten: u8,
 }
 
@@ -185,7 +186,7 @@ impl RememberedReadings {
         let at_index = readings.get(index).map(|remembered| remembered.reading);
         let replaced = at_index.filter(|old| old.at == new.at);
         let behind = index + usize::from(replaced.is_some());
-        // Next to forgotten readings, the growth is already counted.
+        // The growth next to forgotten readings is already counted.
         let follows_forgotten =
             |index: usize| readings.get(index).is_some_and(|remembered| remembered.after_forgotten);
         if follows_forgotten(index)
@@ -240,9 +241,9 @@ impl RememberedReadings {
         Contribution { increase: new.value - latest.value, ..Contribution::default() }
     }
 
-    /// Notes that the readings of a range of time were erased. Readings that arrive later in the
-    /// range or next to it add no growth, because the remembered readings no longer show which
-    /// growth is still counted.
+    /// Notes that the readings in a time range were erased. Readings that arrive later in the range
+    /// or next to it add no growth, because the remembered readings no longer show which growth is
+    /// still counted.
     pub(super) fn note_erased(&mut self, range: &Range<i64>) {
         let mut readings: Vec<_> = self.in_order().collect();
         let from = readings.partition_point(|remembered| remembered.reading.at < range.start);

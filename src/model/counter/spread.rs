@@ -2,10 +2,10 @@
 //!
 //! A reading adds the growth since the previous reading to the slot of its own time, and nothing
 //! else is stored. After a gap, the first slot with a reading therefore contains the growth of
-//! several slots. Queries for rates distribute it: virtual readings at the counter's interval fill
-//! the gap, or one per slot if readings are no more frequent than slots. The growth of a slot is
-//! its sum plus [`Gap::carried`] at its end, less [`Gap::carried`] at its start; a slot that
-//! contains the whole gap keeps its sum, bit for bit.
+//! several slots. Queries for rates distribute this growth: virtual readings at the counter's
+//! interval fill the gap, or one per slot if readings are no more frequent than slots. The growth
+//! of a slot is its sum plus [`Gap::carried`] at its end, less [`Gap::carried`] at its start; a
+//! slot that contains the whole gap keeps its sum, bit for bit.
 //!
 //! Readings in the gap may have been deleted with their growth. The slot after the gap then
 //! contains less than the growth over the gap, and nothing is distributed.
@@ -14,8 +14,8 @@
 
 use super::Reading;
 
-/// The longest gap that is distributed; growth over a longer one stays in the slot of the reading
-/// that ends it. Queries search this far for the neighbours of a range.
+/// The longest gap whose growth is distributed; growth over a longer gap stays in the slot of the
+/// reading that ends the gap. Queries search this far for the neighbours of a range.
 pub const GAP_MAX_MS: i64 = 31 * 86_400_000;
 
 /// A gap between two neighbouring readings of one counter, without a reset.
@@ -34,8 +34,8 @@ pub struct Gap {
 /// The relative rounding error of sums of increases.
 const ROUNDING: f64 = 1e-9;
 
-/// Returns the most growth that a slot can contain from before its first reading: the part of its
-/// sum that its readings do not explain.
+/// Returns the largest growth that a slot can contain from before its first reading: the part of
+/// its sum that its readings do not explain.
 pub fn growth_to_first(sum: f64, first: f64, last: f64) -> f64 {
     // After a reset, the slot contains at least its last value.
     let within = if last < first { last.max(0.0) } else { last - first };
@@ -57,14 +57,14 @@ pub fn spacing_ms(n: u32, first_at: i64, last_at: i64) -> f64 {
 impl Gap {
     /// Returns the gap between the last reading of one slot and the first reading of a later one.
     ///
-    /// `counted` is the sum of the slot of `after`, the most that can be moved out of it, and
+    /// `counted` is the sum of the slot of `after`, the maximum that can be moved out of it, and
     /// `after_last` is the value of its last reading; `spacing_ms` is the smaller [`spacing_ms`] of
-    /// the two slots; `width_ms` is the width of the finest slots in the store, whatever is queried,
-    /// so that all resolutions agree.
+    /// the two slots; `width_ms` is the width of the finest slots in the store, whatever is
+    /// queried, so that all resolutions agree.
     ///
     /// Returns `None` when nothing is distributed: the value fell, the slot of `after` lacks growth
-    /// of the gap, or the readings are no further apart than one and a half spacings or one slot, or
-    /// further than [`GAP_MAX_MS`].
+    /// of the gap, or the readings are at most one and a half spacings or one slot apart, or
+    /// further apart than [`GAP_MAX_MS`].
     #[inline]
     pub fn between(
         before: &Reading,

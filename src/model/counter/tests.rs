@@ -283,8 +283,8 @@ proptest! {
 
     #[test]
     fn blocks_that_overtake_each_other_give_every_slot_its_increase(
-        // Gaps are recognized once the interval is known; a block of one reading may hide a gap
-        // before.
+        // Gaps are recognized once the interval is known; a block of one reading may hide a
+        // preceding gap.
         blocks in prop::collection::vec(prop::collection::vec(0..50_u32, 3..20), 1..6),
         swap: bool,
     ) {

@@ -2,14 +2,14 @@
 //!
 //! Must never know: values.
 
-/// The number of readings that are remembered of a counter.
+/// The number of remembered readings of a counter.
 pub const READINGS_MAX: usize = 8;
 
 /// The earliest time that can be stored; six bytes cover the following 8,900 years.
 const EARLIEST: i64 = -(1 << 44);
 const LATEST: i64 = EARLIEST + (1 << 48) - 1;
 
-/// The times by place.
+/// The times by index.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Times {
     low: [u32; READINGS_MAX],
@@ -22,18 +22,18 @@ impl Times {
         (EARLIEST..=LATEST).contains(&at)
     }
 
-    /// Returns the time at a place.
+    /// Returns the time at an index.
     #[inline]
-    pub(super) fn get(&self, place: usize) -> i64 {
-        let whole = u64::from(self.high[place]) << u32::BITS | u64::from(self.low[place]);
+    pub(super) fn get(&self, index: usize) -> i64 {
+        let whole = u64::from(self.high[index]) << u32::BITS | u64::from(self.low[index]);
         whole as i64 + EARLIEST
     }
 
-    /// Sets the time at a place to the nearest that can be stored.
+    /// Sets the time at an index to the nearest time that can be stored.
     #[inline]
-    pub(super) fn set(&mut self, place: usize, at: i64) {
+    pub(super) fn set(&mut self, index: usize, at: i64) {
         let whole = (at.clamp(EARLIEST, LATEST) - EARLIEST) as u64;
-        (self.low[place], self.high[place]) = (whole as u32, (whole >> u32::BITS) as u16);
+        (self.low[index], self.high[index]) = (whole as u32, (whole >> u32::BITS) as u16);
     }
 }
 

@@ -57,7 +57,7 @@ impl Coverage<'_> {
                 kept_from = kept_from.max(level.kept_from);
                 holding.left_out.extend_from_slice(&level.left_out);
             }
-            // Only where some series keep samples is anything complete.
+            // Nothing is complete at times for which no series keeps samples.
             let first = held.iter().flatten().map(|level| level.kept_from).min();
             let kept = Times::one(first.unwrap_or(UnixMillis::LATEST)..UnixMillis::LATEST);
             holding.complete = complete.unwrap_or_default().within(&kept);

@@ -70,7 +70,7 @@ fn a_granularity_that_no_longer_accepts_samples_answers_for_earlier_times() {
     let segments = coverage.segments(GranularityIndex(1), range.clone());
     assert_eq!(segments.iter().map(|segment| segment.stored.0).collect::<Vec<_>>(), [3, 0]);
     let note = format!(
-        "5m has accepted no samples since {stopped}: later samples are missing in its part"
+        "5m has accepted no samples since {stopped}: later samples are missing from its part"
     );
     assert_eq!(coverage.notes(GranularityIndex(1), &segments, &range), [note]);
     // The retired granularity continues where the finer one is no longer kept.
@@ -142,7 +142,8 @@ fn a_hole_is_filled_from_the_coarser_level() {
     assert!(notes[0].starts_with("documents of 1m are damaged or missing from 2026-11-20T"));
 }
 
-/// Damaged or lost partitions of all granularities left a gap in the chart without a note.
+/// Regression: damaged or lost partitions of all granularities left a gap in the chart without a
+/// note.
 #[test]
 fn a_hole_of_all_granularities_is_noted_wherever_it_lies() {
     let set = GranularitySet::default();
@@ -163,7 +164,8 @@ fn a_hole_of_all_granularities_is_noted_wherever_it_lies() {
     check(3, 0);
 }
 
-/// The note claimed that the coarsest granularity was shown there, although it had the hole too.
+/// Regression: the note claimed that the coarsest granularity was shown in the hole, although it
+/// had the same hole.
 #[test]
 fn a_coarser_granularity_with_the_same_hole_is_no_answer() {
     let all = GranularitySet::default();

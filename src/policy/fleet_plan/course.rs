@@ -14,7 +14,7 @@ use super::{
 use crate::model::{Granularity, GranularitySet};
 
 /// Returns the milliseconds between two checkpoints: the interval of the settings, or less when the
-/// catalog is full before.
+/// catalog fills up earlier.
 pub(super) fn checkpoint_ms(
     fleet: &Fleet,
     series: f64,

@@ -15,7 +15,7 @@ use super::forecast::{MeasuredDocuments, turn_bytes};
 use crate::model::{Granularity, GranularitySet, RetentionRule};
 use course::{cell_bytes_due, checkpoint_ms, head_bytes, written, written_ms};
 
-/// The senders, all alike.
+/// The senders, which are all equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fleet {
     /// The number of hosts.
@@ -32,7 +32,7 @@ struct PlannedClass {
     series: f64,
 }
 
-/// The settings that a plan depends on, besides the granularities.
+/// The settings that a plan depends on, apart from the granularities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlanBounds {
     /// The value of `storage.checkpoint_interval`.
@@ -163,7 +163,7 @@ impl Plan {
         self.granularities.iter().map(|granularity| granularity.bytes).sum()
     }
 
-    /// The bytes of the store without documents and reserve.
+    /// Returns the bytes of the store without documents and reserve.
     fn rest(&self) -> u64 {
         self.head + self.journal + self.log
     }

@@ -111,16 +111,16 @@ impl Host {
             self.note(gap(self.silent_since(since), now.at.0));
             is_news = true;
         }
-        let place = self.agents.binary_search_by(|known| {
+        let position = self.agents.binary_search_by(|known| {
             let AgentRecord { agent, program, .. } = &known.record;
             (program, agent).cmp(&(&ping.program, &ping.agent))
         });
-        let known = place.ok().and_then(|index| self.agents.get(index));
+        let known = position.ok().and_then(|index| self.agents.get(index));
         let known_starts = known.map(|agent| (agent.record.started, agent.started_before));
         let started_before = match known_starts {
             // A process that was replaced by a newer one does not return.
             Some((_, Some(before))) if before == ping.started => {
-                self.note_ping(place.unwrap_or_default(), now);
+                self.note_ping(position.unwrap_or_default(), now);
                 return Err(format!(
                     "another agent {:?} pings from elsewhere: give each agent a unique name with \
                      --agent-id",
@@ -141,7 +141,7 @@ impl Host {
         }
         let heard_ms = Some(now.listened_ms);
         let agent = Agent { record: record_of(ping, now), heard_ms, started_before };
-        match place {
+        match position {
             Ok(index) => self.agents[index] = agent,
             Err(index) => self.agents.insert(index, agent),
         }
@@ -247,8 +247,8 @@ impl Host {
         last.map_or(since, |last| last.record.pinged)
     }
 
-    /// Returns the state, which the agents decide that did not stop in order. An agent that was
-    /// already down when another agent stopped is no longer expected.
+    /// Returns the state, which depends on the agents that did not shut down cleanly. An agent that
+    /// was already down when another agent stopped is no longer expected.
     pub(super) fn state(&self, now: ListeningTime) -> HostState {
         let shortest_silence = |stopped: bool| {
             let agents = self.agents.iter().filter(|agent| agent.record.stopped == stopped);

@@ -138,7 +138,7 @@ struct World {
     hosts: Hosts,
     kept: BTreeMap<Arc<str>, crate::model::HostRecord>,
     listening: ListeningSpan,
-    /// The model at the time of the last storing.
+    /// The model when the hosts were last stored.
     model_kept: (Model, i64, i64),
     model: Model,
     wall: i64,
@@ -386,8 +386,8 @@ fn the_contents_of_a_ping_are_limited() {
     assert_eq!(names, ["a92", "a93", "a94", "a95", "a96", "a97", "a98", "a99"]);
 }
 
-/// A database that never answered was not listed as a host, and one that was killed stayed a
-/// primary.
+/// Regression: a database that never answered was not listed as a host, and a killed database
+/// stayed a primary.
 #[test]
 fn a_watched_host_that_does_not_answer_is_down_and_has_no_role() {
     let mut hosts = Hosts::new(10, StoredHosts::default(), at(0).at);
@@ -422,7 +422,7 @@ fn a_watched_host_that_does_not_answer_is_down_and_has_no_role() {
     assert_eq!(state(&hosts, "typo", later).0, HostState::Up);
 }
 
-/// Every stop of an agent for maintenance raised `HostDown`.
+/// Regression: every stop of an agent for maintenance raised `HostDown`.
 #[test]
 fn a_host_whose_agents_stopped_in_order_stays_stopped_after_a_restart_of_the_daemon() {
     let mut hosts = Hosts::new(10, StoredHosts::default(), at(0).at);
@@ -453,7 +453,7 @@ fn a_host_whose_agents_stopped_in_order_stays_stopped_after_a_restart_of_the_dae
     assert_eq!(listed(&hosts, killed).state, HostState::Down);
 }
 
-/// The manual promised a warning, but there was none.
+/// Regression: the manual promised a warning, but there was none.
 #[test]
 fn two_agents_of_the_same_name_are_reported() {
     let mut hosts = Hosts::new(10, StoredHosts::default(), at(0).at);
@@ -468,7 +468,7 @@ fn two_agents_of_the_same_name_are_reported() {
     hosts.ping(agent_ping(2_000, at(40)), at(40)).unwrap();
     let listed = hosts.list(Some("web"), at(40)).remove(0);
     assert_eq!((listed.state, listed.agents.len()), (HostState::Up, 1));
-    // An agent that restarts several times counts as one, also when its clock was set back.
+    // An agent that restarts several times counts as one, even when its clock was set back.
     for (number, started) in [3_000, 500, 4_000].into_iter().enumerate() {
         let now = at(50 + number as i64);
         hosts.ping(agent_ping(started, now), now).unwrap();

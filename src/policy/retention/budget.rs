@@ -44,7 +44,7 @@ impl FromStr for DiskMax {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let fault = || format!("{text:?} is no size; use bytes such as \"50GB\", or \"80%\"");
+        let fault = || format!("{text:?} is not a size; use bytes such as \"50GB\", or \"80%\"");
         if let Some(percent) = text.strip_suffix('%') {
             let percent = percent.trim().parse().ok().filter(|percent| (1..=100).contains(percent));
             return percent.map(Self::Percent).ok_or_else(fault);
@@ -79,8 +79,8 @@ pub struct SizedPartition {
 }
 
 /// Returns the partitions to drop, in this order, to free `excess` bytes; fewer bytes when all
-/// other partitions must stay. The newest begun partition of each granularity stays, and so do
-/// partitions that have not begun. `all` includes retired granularities.
+/// other partitions must stay. The newest partition of each granularity that has begun stays, and
+/// so do partitions that have not begun. `all` includes retired granularities.
 pub fn over_budget(
     all: &[Granularity],
     partitions: &[SizedPartition],
@@ -164,7 +164,7 @@ mod tests {
         GranularitySet::default()
     }
 
-    /// The last `counts` partitions of each granularity, and one that has not begun.
+    /// Returns the last `counts` partitions of each granularity, and one that has not begun.
     fn partitions(counts: &[usize], bytes: impl Fn(usize, usize) -> u64) -> Vec<SizedPartition> {
         let set = set();
         let mut out = Vec::new();

@@ -288,7 +288,7 @@ impl AxisRequest<'_> {
         let slots = coverage.slots_of(segments);
         if slots.saturating_mul(self.series.max(1) as i64) > limits.points_max as i64 {
             return Err(QueryError::TooMuch(format!(
-                "{} series of {slots} slots are more than the {} slots that a query may read: ask \
+                "{} series of {slots} slots exceed the {} slots that a query may read: ask \
                  for a shorter range, a coarser resolution or fewer series, or raise \
                  limits.query_points_max",
                 self.series, limits.points_max
@@ -307,8 +307,8 @@ impl AxisRequest<'_> {
 
 fn too_much(lines: usize, slots: &str, limits: &QueryLimits) -> QueryError {
     QueryError::TooMuch(format!(
-        "{lines} series of {slots} slots are more than {}: ask for a shorter range, a coarser \
-         resolution or fewer series, or raise limits.query_points_max",
+        "{lines} series of {slots} slots exceed the limit of {}: ask for a shorter range, a \
+         coarser resolution or fewer series, or raise limits.query_points_max",
         limits.points_max
     ))
 }

@@ -147,8 +147,8 @@ pub(crate) fn check_count(
     let slots = slots.saturating_mul(series.max(1) as i64);
     if slots > limits.points_max as i64 {
         return Err(QueryError::TooMuch(format!(
-            "{slots} slots are more than {}: ask for a shorter range or fewer series, or raise \
-             limits.query_points_max",
+            "{slots} slots exceed the limit of {}: ask for a shorter range or fewer series, or \
+             raise limits.query_points_max",
             limits.points_max
         )));
     }

@@ -102,8 +102,9 @@ impl FetchRequest<'_> {
         let points = count.saturating_mul(series);
         if points > points_max {
             return Err(QueryError::TooMuch(format!(
-                "{series} series of {count} points are more than {points_max}: ask for a shorter \
-                 range or window, fewer points or fewer series, or raise limits.query_points_max"
+                "{series} series of {count} points exceed the limit of {points_max}: ask for a \
+                 shorter range or window, fewer points or fewer series, or raise \
+                 limits.query_points_max"
             )));
         }
         let slots = axis.len().saturating_mul(SLOT_BYTES);

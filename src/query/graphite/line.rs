@@ -145,8 +145,8 @@ pub(super) fn normalize(
     let series = lines.len();
     if count.saturating_mul(series) > limits.points_max {
         return Err(QueryError::TooMuch(format!(
-            "{series} series of {count} points, brought to the same times, are more than {}: use \
-             series of closer times or a coarser step, or raise limits.query_points_max",
+            "{series} series of {count} points, brought to the same times, exceed the limit of {}: \
+             use series of closer times or a coarser step, or raise limits.query_points_max",
             limits.points_max
         )));
     }

@@ -64,7 +64,7 @@ pub(super) fn time(
 ) -> Result<i64, QueryError> {
     parse_time(text.trim(), zone, now.0.div_euclid(1000)).ok_or_else(|| {
         QueryError::Invalid(format!(
-            "{name}={text:?} is no time: use -1h, now-5min, Unix seconds, 20261121, \
+            "{name}={text:?} is not a time: use -1h, now-5min, Unix seconds, 20261121, \
              12:30_20261121 or midnight"
         ))
     })
@@ -193,7 +193,7 @@ mod tests {
         assert_eq!(civil_text(day, &berlin), "2026-11-21 01:00:00");
         for wrong in ["", "soon", "-1x", "-", "25:00", "20261341", "99999999999999999999"] {
             let error = time("from", wrong, &TimeZone::UTC, NOW).unwrap_err().to_string();
-            assert!(error.contains("is no time: use -1h"), "{error}");
+            assert!(error.contains("is not a time: use -1h"), "{error}");
         }
         assert_eq!(offset_seconds("5min"), Some(300));
     }

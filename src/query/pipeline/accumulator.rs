@@ -52,7 +52,7 @@ impl Accumulator {
     }
 
     /// Adds a document. Temporary values are charged to `share`. Returns how many more
-    /// values the accumulator now holds; `None` when they are nested too deep.
+    /// values the accumulator now holds; `None` when they are nested too deeply.
     pub(super) fn accumulate(
         &self,
         accumulated: &mut AccumulatorState,

@@ -109,8 +109,8 @@ impl Operator {
         self.finish(accumulated)
     }
 
-    /// Adds a value. Returns the number of values that are now held in addition; `None` when they
-    /// are nested too deep.
+    /// Adds a value. Returns by how many values the result has grown; `None` when they are nested
+    /// too deeply.
     pub(super) fn accumulate(
         self,
         accumulated: &mut AccumulatorState,

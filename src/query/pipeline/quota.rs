@@ -139,7 +139,7 @@ impl<'a> Share<'a> {
         Ok(fields.clone())
     }
 
-    /// Charges a value of a known size; `None` means that it is nested too deep.
+    /// Charges a value of a known size; `None` means that it is nested too deeply.
     pub(super) fn charge_sized(&mut self, size: Option<usize>) -> Result<(), QueryError> {
         self.charge(size.ok_or_else(|| self.too_deep())?)
     }

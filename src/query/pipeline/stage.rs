@@ -70,7 +70,9 @@ pub(super) fn parse(pipeline: &Value) -> Result<Vec<Stage>, QueryError> {
     };
     let count = stages.len() + stages.iter().map(facet_stages).sum::<usize>();
     if count > STAGES_MAX {
-        return Err(QueryError::Invalid(format!("{count} stages are more than {STAGES_MAX}")));
+        return Err(QueryError::Invalid(format!(
+            "{count} stages exceed the limit of {STAGES_MAX}"
+        )));
     }
     Ok(stages)
 }
@@ -270,5 +272,5 @@ fn sort(argument: &Value) -> Result<Stage, String> {
 fn count(argument: &Value, least: usize) -> Result<usize, String> {
     let whole_number = argument.number().filter(|number| number.fract() == 0.0 && *number < 1e15);
     let count = whole_number.filter(|number| *number >= least as f64);
-    count.map(|number| number as usize).ok_or_else(|| format!("takes a number from {least} on"))
+    count.map(|number| number as usize).ok_or_else(|| format!("takes a number of at least {least}"))
 }

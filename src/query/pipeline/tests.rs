@@ -288,7 +288,7 @@ fn errors_name_the_stage_and_the_known_operators() {
     );
     check("{find: '1h', filter: {a: {$oops: 1}}}", ["filter: $oops", "$regex"]);
     check("{find: '1h', sort: {a: 2}}", ["sort: a takes 1 or -1", ""]);
-    check("{find: '1h', skip: -1}", ["skip: takes a number from 0 on", ""]);
+    check("{find: '1h', skip: -1}", ["skip: takes a number of at least 0", ""]);
     check("{find: '1h', key: 'a'}", ["key is not known", "projection"]);
     check("{distinct: '1h'}", ["key must name a field", ""]);
     check("{find: 'a', count: 'b'}", ["find is not the only command", ""]);
@@ -301,14 +301,14 @@ fn errors_name_the_stage_and_the_known_operators() {
     check("[{$project: {x: 1, y: 0}}]", ["cannot both", "_id: 0"]);
     check("[{$project: {x: 1, 'x.y': 1}}]", ["pipeline[0]", "x is specified twice"]);
     check("[{$sort: {x: 2}}]", ["x takes 1 or -1", "pipeline[0]"]);
-    check("[{$limit: 0}]", ["takes a number from 1 on", "$limit"]);
+    check("[{$limit: 0}]", ["takes a number of at least 1", "$limit"]);
     check("[{$match: {}, $limit: 1}]", ["pipeline[0] is not a stage", "$skip"]);
     check("{stages: []}", ["stages is not known", "pipeline"]);
-    check("{pipeline: [], range: 'soon'}", ["range:", "no length of time"]);
+    check("{pipeline: [], range: 'soon'}", ["range:", "not a duration"]);
     check("[{$unwind: 'days'}]", ["takes a field path", "\"$days\""]);
     check("[{$project: {x: '$$NOW'}}]", ["$$NOW", "$$ROOT"]);
     let with_51_stages = format!("[{}]", "{$limit: 1},".repeat(51));
-    check(&with_51_stages, ["51 stages are more than 50", ""]);
+    check(&with_51_stages, ["51 stages exceed the limit of 50", ""]);
 }
 
 #[test]

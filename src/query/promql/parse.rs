@@ -18,8 +18,8 @@ use crate::{
 };
 
 impl From<SyntaxError> for QueryError {
-    /// Converts an error whose location in the query is unknown here: a duration that depends on
-    /// the times of the query and is invalid.
+    /// Converts an error whose location in the query is not known here: an invalid duration that
+    /// depends on the times of the query.
     fn from(error: SyntaxError) -> Self {
         Self::Invalid(format!("parse error: {}", error.message))
     }

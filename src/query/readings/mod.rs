@@ -4,8 +4,8 @@
 //! The finest granularity that contains a time answers it. A cell of one or two samples contains
 //! these samples, with their exact times. A cell of more samples contributes its first and its last
 //! sample. The cell of a delta contributes its sum at the time of its last sample, because a delta
-//! counts the events since the sample before. No reading is invented: a slot without samples
-//! has no reading. Must never know: the protocols.
+//! counts the events since the previous sample. No reading is invented: a slot without samples has
+//! no reading. Must never know: the protocols.
 
 mod reader;
 

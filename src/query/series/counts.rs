@@ -1,4 +1,5 @@
-//! The numbers of series of the largest metrics and senders, and of values of the largest tags.
+//! The largest metrics and senders by their number of series, and the largest tags by their number
+//! of values.
 //!
 //! Must never know: HTTP, cells. The dictionary is locked for one chunk of values at a time.
 

@@ -146,8 +146,8 @@ fn groups(found: &[(SeriesId, SeriesInfo)], merge: &SeriesMerge) -> Vec<Group> {
 pub(crate) fn check_lines(lines: usize, limits: &QueryLimits) -> Result<(), QueryError> {
     if lines > limits.lines_max {
         return Err(QueryError::TooMuch(format!(
-            "{lines} lines are more than {}: group by fewer tags, select by more tags or rank the \
-             lines",
+            "{lines} lines exceed the limit of {}: group by fewer tags, select by more tags or \
+             rank the lines",
             limits.lines_max
         )));
     }

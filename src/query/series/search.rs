@@ -107,7 +107,8 @@ impl FindRequest {
 /// Returns the best position of a word in a name; `lower` is the name in lower case.
 fn word_position(name: &str, lower: &str, word: &str) -> Option<WordPosition> {
     let (bytes, word) = (lower.as_bytes(), word.as_bytes());
-    // Letters whose lower case has another length shift the positions; capitals then begin no word.
+    // When lower case changes the length of a letter, the positions do not match, so capitals are
+    // ignored.
     let original = if name.len() == lower.len() { name.as_bytes() } else { bytes };
     let found = bytes.windows(word.len()).enumerate().filter(|(_, part)| *part == word);
     let positions = found.map(|(at, _)| {

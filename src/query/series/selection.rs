@@ -41,8 +41,8 @@ pub fn select_series(
 }
 
 /// Returns the series that match all matchers of any set, in order of their IDs. `text` identifies
-/// the sets in the cache. For a cached result, only series that were created since then are
-/// compared.
+/// the sets in the cache. If the result is cached, only series that were created since it was
+/// computed are compared.
 ///
 /// # Errors
 /// See [`select_series`].
@@ -155,8 +155,9 @@ fn check_count(count: usize, limits: &ExpressionLimits<'_>) -> Result<(), QueryE
     )))
 }
 
-/// Returns a superset of the matching series: by the index when a matcher requires a value, else by
-/// the values of one required tag, else all series.
+/// Returns a superset of the matching series. When a matcher requires a value, the index finds
+/// them; otherwise the values of one required tag are compared; without a required tag, all series
+/// are returned.
 fn candidates(
     store: &Store,
     matchers: &[SeriesMatcher],

@@ -12,7 +12,8 @@ use crate::{
     shell::value::{DEPTH_MAX, Fields, Value},
 };
 
-/// The maximum number of fields in a document, because each name is compared with all names before.
+/// The maximum number of fields in a document, because each name is compared with all previous
+/// names.
 const FIELDS_MAX: usize = 4096;
 
 impl Reader<'_> {

@@ -16,7 +16,7 @@ const BETWEEN: &[u8] = b"\",";
 
 /// Appends the line of a record.
 pub(super) fn append(record: &AuditRecord, lines: &mut Vec<u8>) {
-    // A record has only texts and numbers, so serialization cannot fail.
+    // A record contains only texts and numbers, so serialization cannot fail.
     let json = serde_json::to_vec(record).unwrap_or_default();
     let fields = json.get(1..).unwrap_or_default();
     let mut digits = String::with_capacity(DIGITS);

@@ -1,6 +1,6 @@
 //! The audit: records of changes and refusals, as JSON lines in files that only grow.
 //!
-//! The newest file gets the next records until it is full; beyond the limit of all files, the
+//! Records are appended to the newest file until it is full. When there are too many files, the
 //! oldest file is removed. A line that a crash cut at the end is removed before the next record is
 //! written; readers skip damaged lines. Must never know: what a record means, who reads it.
 
@@ -20,7 +20,7 @@ use crate::model::{AuditRecord, with_noun};
 pub(crate) const AUDIT_FOLDER: &str = "audit";
 /// The end of a file's name, after the number of its first record.
 const FILE_END: &str = ".jsonl";
-/// The size above which a file gets no further records.
+/// The size above which no further record is appended to a file.
 const FILE_BYTES_MAX: u64 = 4 << 20;
 /// The maximum number of files: 64 MiB in all.
 const FILES_MAX: usize = 16;
@@ -30,7 +30,7 @@ const FILES_MAX: usize = 16;
 pub(crate) struct AuditLog {
     medium: Arc<dyn Medium>,
     state: Mutex<State>,
-    /// Held by a reader: the content of one file at a time is in memory.
+    /// Held by a reader, so that the content of only one file at a time is in memory.
     reading: Mutex<()>,
 }
 
@@ -54,7 +54,7 @@ impl AuditLog {
         let (mut bytes, mut next_seq) = (0, files.last().and_then(|name| first_seq(name)));
         if let Some(newest) = files.last() {
             let content = read_file(&*medium, newest)?;
-            // The last whole line; earlier damage is left to readers.
+            // Only the last whole line matters here; readers skip earlier damage.
             let lines = content.split_inclusive(|byte| *byte == b'\n');
             let mut end = 0;
             for found in lines {
@@ -83,7 +83,7 @@ impl AuditLog {
                 state.bytes += lines.len() as u64;
                 state.next_seq += records.len() as u64;
             }
-            // The next attempt opens the file again, and cuts what was written.
+            // The next attempt reopens the file and removes the incomplete lines.
             Err(_) => state.newest = None,
         }
         written
@@ -98,7 +98,7 @@ impl AuditLog {
         let path = path_of(name);
         if state.newest.is_none() {
             let file = match self.medium.open(&path) {
-                // A file whose first record was not written.
+                // A file without its first record, after a failed write.
                 Err(cause) if cause.kind() == io::ErrorKind::InvalidData && state.bytes == 0 => {
                     self.medium.remove(&path).map_err(fault("remove", &path))?;
                     self.medium.create(&path).map_err(fault("create", &path))?
@@ -122,7 +122,8 @@ impl AuditLog {
     fn begin_file(&self, state: &mut State) -> Result<(), StoreError> {
         let name = format!("{:020}{FILE_END}", state.next_seq);
         let path = path_of(&name);
-        // A file of this name has no record: its first one would have this number.
+        // An existing file with this name contains no record: its first record would have this
+        // number.
         self.medium.remove(&path).map_err(fault("remove", &path))?;
         let file = self.medium.create(&path).map_err(fault("create", &path))?;
         state.files.retain(|other| *other != name);
@@ -162,7 +163,7 @@ impl AuditLog {
                     continue;
                 }
                 (None, Some(name)) => match read_file(&*self.medium, &name) {
-                    // The file was removed meanwhile as the oldest one.
+                    // The file was removed in the meantime, because it was the oldest.
                     Err(StoreError::Io { cause, .. })
                         if cause.kind() == io::ErrorKind::NotFound =>
                     {
@@ -195,7 +196,7 @@ impl AuditLog {
         Ok(content)
     }
 
-    /// Checks every line; `fault` gets the number of damaged ones.
+    /// Checks every line; `fault` receives a message with the number of damaged lines.
     pub(crate) fn check(&self, fault: &mut dyn FnMut(String)) -> Result<(), StoreError> {
         let damaged = self.visit_backwards(u64::MAX, &mut |_| ControlFlow::Continue(()))?;
         if damaged > 0 {
@@ -209,7 +210,7 @@ impl AuditLog {
         self.state.lock().files.iter().map(|name| path_of(name)).collect()
     }
 
-    /// Runs a function for each file while nobody writes or removes one.
+    /// Runs a function for each file while no file can be written or removed.
     pub(crate) fn copy_each(
         &self,
         mut copy: impl FnMut(&str) -> Result<(), StoreError>,
@@ -234,7 +235,7 @@ fn first_seq(name: &str) -> Option<u64> {
     name.strip_suffix(FILE_END)?.parse().ok()
 }
 
-/// Reads a file; an empty one, whose creation was interrupted, has no bytes.
+/// Reads a file. An empty file, whose creation was interrupted, reads as no bytes.
 fn read_file(medium: &dyn Medium, name: &str) -> Result<Vec<u8>, StoreError> {
     let path = path_of(name);
     let file = match medium.open(&path) {
@@ -246,7 +247,7 @@ fn read_file(medium: &dyn Medium, name: &str) -> Result<Vec<u8>, StoreError> {
 
 fn read_content(file: &dyn StorageBackend, path: &str) -> Result<Vec<u8>, StoreError> {
     let length = file.len().map_err(fault("read", path))?;
-    // A record has at most a few KiB beyond the limit of the file.
+    // A file exceeds its limit by at most one record of a few KiB.
     let length = usize::try_from(length.min(2 * FILE_BYTES_MAX)).unwrap_or(0);
     let mut content = vec![0; length];
     file.read(0, &mut content).map_err(fault("read", path))?;

@@ -1,8 +1,8 @@
 //! A cell map: cells of one granularity in memory, by slot and series.
 //!
-//! Memory follows the samples: a slot has only those rows of 64 neighbouring series in which a
-//! series has a sample, and a row has only the cells that are needed. So a lone sample costs a few
-//! hundred bytes, whatever the id of its series.
+//! Memory is allocated only for samples: a slot contains the rows of 64 neighbouring series in
+//! which a series has a sample, and a row contains the cells of these series. Therefore a single
+//! sample costs a few hundred bytes, whatever the ID of its series.
 //!
 //! Must never know: what cells mean, and where they are stored later.
 
@@ -16,16 +16,16 @@ use crate::{
     store::encoding::lanes::row_and_lane,
 };
 
-/// Bytes that a slot takes besides its rows, with its share of the tree's nodes.
+/// Bytes of a slot without its rows, including its share of the tree's nodes.
 const SLOT_BYTES: usize = 2 * (size_of::<SlotCells>() + size_of::<(i64, usize)>());
-/// Bytes of the index for each row that it has room for.
+/// Bytes of the index for each row in its capacity.
 const INDEX_BYTES: usize = 11;
-/// Bytes that a row takes besides its cells: collections that double their capacity may be half
-/// empty.
+/// Bytes of a row without its cells. The factor 2 allows for collections that are half empty after
+/// doubling their capacity.
 const ROW_BYTES: usize = 2 * (size_of::<CellRow>() + 4 * INDEX_BYTES);
-/// Bytes that a cell takes, with its share of unused capacity.
+/// Bytes of a cell, including its share of unused capacity.
 const CELL_BYTES: usize = 4 * size_of::<Cell>();
-/// The approximate bytes of a sample that is alone in its slot.
+/// The approximate bytes of the only sample of a slot.
 pub(crate) const LONE_SAMPLE_BYTES: usize = SLOT_BYTES + ROW_BYTES + CELL_BYTES;
 
 /// The cells of one slot.
@@ -33,7 +33,7 @@ pub(crate) const LONE_SAMPLE_BYTES: usize = SLOT_BYTES + ROW_BYTES + CELL_BYTES;
 pub(crate) struct SlotCells {
     /// Rows in the order in which they were added.
     rows: Vec<CellRow>,
-    /// The place of a row, by its number.
+    /// The index of a row, by its number.
     index: HashMap<u32, u32, FixedState>,
 }
 
@@ -41,34 +41,35 @@ impl SlotCells {
     /// Passes the cells of `series` (ascending) to `out`, each with the index of its series.
     pub(crate) fn cells(&self, series: &[SeriesId], mut out: impl FnMut(usize, &Cell)) {
         let mut row: Option<(u32, Option<&CellRow>)> = None;
-        for (place, id) in series.iter().enumerate() {
+        for (index, id) in series.iter().enumerate() {
             let (number, lane) = row_and_lane(*id);
             if row.is_none_or(|(last, _)| last != number) {
                 row = Some((number, self.row(number)));
             }
             let found = row.and_then(|(_, row)| row?.cell(lane));
             if let Some(cell) = found.filter(|cell| !cell.is_empty()) {
-                out(place, &cell);
+                out(index, &cell);
             }
         }
     }
 
-    /// The cells of a row.
+    /// Returns the cells of a row.
     pub(crate) fn row(&self, number: u32) -> Option<&CellRow> {
         self.rows.get(*self.index.get(&number)? as usize)
     }
 
-    /// The rows, in the order in which they were added.
+    /// Returns the rows, in the order in which they were added.
     pub(crate) fn rows(&self) -> &[CellRow] {
         &self.rows
     }
 
-    /// Returns the place of a row, which is created if it is absent; adds the new bytes to `grown`.
+    /// Returns the index of a row, which is created if it is missing; adds the new bytes to
+    /// `grown`.
     fn enter(&mut self, number: u32, grown: &mut usize) -> usize {
         let next = self.rows.len() as u32;
         let room = self.room_bytes();
-        let place = *self.index.entry(number).or_insert(next);
-        if place == next {
+        let index = *self.index.entry(number).or_insert(next);
+        if index == next {
             if next == 0 {
                 self.rows.reserve_exact(1);
             }
@@ -77,7 +78,7 @@ impl SlotCells {
             self.rows.push(row);
             *grown += self.room_bytes() - room;
         }
-        place as usize
+        index as usize
     }
 
     fn room_bytes(&self) -> usize {
@@ -88,15 +89,15 @@ impl SlotCells {
 /// Cells of one granularity.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CellMap {
-    /// The place of a slot, by its start in Unix milliseconds.
+    /// The index of a slot, by its start in Unix milliseconds.
     places: BTreeMap<i64, usize>,
     /// Slots in the order in which they were added.
     slots: Vec<SlotCells>,
     bytes: usize,
 }
 
-/// The place of a slot in its map, and the slot's row that was written last, by number and place:
-/// the samples of neighbouring series follow each other.
+/// The index of a slot in its map, and the number and index of the slot's row that was written
+/// last: samples of neighbouring series usually arrive one after the other.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SlotPlace {
     slot: usize,
@@ -104,12 +105,12 @@ pub(crate) struct SlotPlace {
 }
 
 impl CellMap {
-    /// The size in memory in bytes.
+    /// Returns the size in memory in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Returns the place of a slot, which is created if it is absent. The place never changes.
+    /// Returns the place of a slot, which is created if it is missing. The place never changes.
     pub(crate) fn place(&mut self, start: i64) -> SlotPlace {
         let next = self.slots.len();
         let slot = *self.places.entry(start).or_insert(next);
@@ -133,12 +134,12 @@ impl CellMap {
         self.bytes += slot.rows[row].merge(lane, cell);
     }
 
-    /// The slots that begin within the range, ascending.
+    /// Returns the slots that begin within the range, ascending.
     pub(crate) fn slots(&self, range: Range<i64>) -> impl Iterator<Item = (i64, &SlotCells)> {
         self.places.range(range).map(|(start, place)| (*start, &self.slots[*place]))
     }
 
-    /// All slots, ascending.
+    /// Returns all slots, ascending.
     pub(crate) fn all_slots(&self) -> impl Iterator<Item = (i64, &SlotCells)> {
         self.places.iter().map(|(start, place)| (*start, &self.slots[*place]))
     }
@@ -147,17 +148,17 @@ impl CellMap {
     pub(crate) fn growth(&self, start: i64) -> Growth<'_> {
         let slot = self.places.get(&start).map(|place| &self.slots[*place]);
         let bytes = if slot.is_none() { SLOT_BYTES } else { 0 };
-        // When its collections are full, a slot grows by more than one row.
+        // A slot whose collections are full grows by more than one row.
         let doubled = slot.map_or(0, SlotCells::room_bytes);
         Growth { slot, bytes, doubled, entered: None, row: None, row_doubled: 0 }
     }
 }
 
-/// An estimate of the growth of a map, see [`CellMap::growth`].
+/// An estimate of the growth of a map; see [`CellMap::growth`].
 #[derive(Debug)]
 pub(crate) struct Growth<'a> {
     slot: Option<&'a SlotCells>,
-    /// Bytes that the next sample adds once.
+    /// Bytes that only the next sample adds.
     bytes: usize,
     doubled: usize,
     entered: Option<u32>,
@@ -166,7 +167,7 @@ pub(crate) struct Growth<'a> {
 }
 
 impl Growth<'_> {
-    /// The maximum number of bytes that one more sample adds.
+    /// Returns the maximum number of bytes that one more sample adds.
     pub(crate) fn add(&mut self, series: SeriesId) -> usize {
         let (number, lane) = row_and_lane(series);
         let mut bytes = std::mem::take(&mut self.bytes);
@@ -216,8 +217,8 @@ mod tests {
             let find = |slot: i64, series: u32| {
                 let mut found = None;
                 let row = [series.saturating_sub(1), series, series + 1, series + 70].map(SeriesId);
-                let place = row.iter().position(|id| id.0 == series)?;
-                map.slots(slot..slot + 1).next()?.1.cells(&row[place..], |at, cell| {
+                let first = row.iter().position(|id| id.0 == series)?;
+                map.slots(slot..slot + 1).next()?.1.cells(&row[first..], |at, cell| {
                     found = if at == 0 { Some(*cell) } else { found };
                 });
                 found
@@ -246,7 +247,7 @@ mod tests {
         (0..10_000).for_each(|slot| merge(&mut map, slot, series.0, &Cell::single(0, 1.0)));
         assert!(map.bytes() < 8 << 20, "{}", map.bytes());
         assert!(estimated < 16 << 20, "{estimated}");
-        // Among many neighbours, a cell costs little more than its own size.
+        // With many neighbours, a cell costs little more than its size.
         let mut dense = CellMap::default();
         (0..64_000).for_each(|id| merge(&mut dense, 0, id, &Cell::single(0, 1.0)));
         assert!(dense.bytes() < 64_000 * 64, "{}", dense.bytes());

@@ -1,8 +1,8 @@
 //! The cells of 64 neighbouring series in one slot, in memory.
 //!
-//! A cell of one sample takes half the bytes of a whole cell, and when senders sample once a slot,
-//! all cells have one sample. A row therefore begins with such lone cells, and converts them to
-//! whole cells as soon as a cell is not lone.
+//! A cell of one sample takes half the bytes of a whole cell, and when senders sample once per
+//! slot, all cells have one sample. A row therefore begins with cells of one sample (lone cells),
+//! and converts all of them to whole cells when a cell gets a second sample.
 //!
 //! Must never know: which slot it is, and where cells are stored later.
 
@@ -11,7 +11,7 @@ use crate::{
     store::encoding::lanes::{RowCells, SERIES_PER_ROW},
 };
 
-/// The capacities of a row while it grows: most rows have one cell, or all.
+/// The capacities of a growing row: most rows have one cell or all cells.
 const STEPS: [usize; 4] = [1, 8, 32, SERIES_PER_ROW];
 
 /// The stored rate of a reading without a rate: a NaN that no calculation produces.
@@ -21,8 +21,8 @@ const NO_RATE: u64 = 0x7ff4_6e6f_7261_7465;
 #[derive(Debug, Clone)]
 pub(crate) struct CellRow {
     number: u32,
-    /// One more than the place of each series' cell; 0 when the series has none.
-    places: [u8; SERIES_PER_ROW],
+    /// The index of each series' cell plus 1; 0 when the series has no cell.
+    positions: [u8; SERIES_PER_ROW],
     /// The cells while each has one sample.
     lone: Vec<LoneCell>,
     /// The cells once they are whole; without capacity until then.
@@ -43,7 +43,7 @@ struct LoneCell {
 const _: () = assert!(size_of::<LoneCell>() * 2 == size_of::<Cell>());
 
 impl LoneCell {
-    /// Returns `None` when the cell is not of one sample.
+    /// Returns the lone cell; `None` when the cell does not have exactly one sample.
     fn new(cell: &Cell) -> Option<Self> {
         let Cell { n, first_at, last_at, sum, min, max, first, last } = *cell;
         let rate = match (min.to_bits(), max.to_bits()) {
@@ -69,49 +69,49 @@ impl LoneCell {
 impl CellRow {
     pub(super) fn new(number: u32) -> Self {
         let lone = Vec::with_capacity(1);
-        Self { number, places: [0; SERIES_PER_ROW], lone, whole: Vec::new() }
+        Self { number, positions: [0; SERIES_PER_ROW], lone, whole: Vec::new() }
     }
 
-    /// The number of the row.
+    /// Returns the number of the row.
     pub(super) fn number(&self) -> u32 {
         self.number
     }
 
     /// Returns whether a series has a cell.
     pub(super) fn has(&self, lane: usize) -> bool {
-        self.places[lane] > 0
+        self.positions[lane] > 0
     }
 
-    /// The cell of a series.
+    /// Returns the cell of a series.
     pub(crate) fn cell(&self, lane: usize) -> Option<Cell> {
-        let place = usize::from(self.places[lane]).checked_sub(1)?;
-        match self.whole.get(place) {
+        let position = usize::from(self.positions[lane]).checked_sub(1)?;
+        match self.whole.get(position) {
             Some(cell) => Some(*cell),
-            None => self.lone.get(place).map(|cell| cell.cell()),
+            None => self.lone.get(position).map(|cell| cell.cell()),
         }
     }
 
-    /// Bytes that the cells take.
+    /// Returns the bytes of the cells.
     pub(super) fn bytes(&self) -> usize {
         self.lone.capacity() * size_of::<LoneCell>() + self.whole.capacity() * size_of::<Cell>()
     }
 
-    /// The number of bytes by which the row grows, at most, when its cells become whole.
+    /// Returns the maximum number of bytes that converting the cells to whole cells adds.
     pub(super) fn whole_growth(&self) -> usize {
         self.lone.capacity() * (size_of::<Cell>() - size_of::<LoneCell>())
     }
 
-    /// The number of cells.
+    /// Returns the number of cells.
     pub(super) fn count(&self) -> usize {
         self.lone.len() + self.whole.len()
     }
 
-    /// Merges a cell into the cell of a series; returns by how many bytes the row grew.
+    /// Merges a cell into the cell of a series; returns the number of added bytes.
     pub(super) fn merge(&mut self, lane: usize, cell: &Cell) -> usize {
-        let place = usize::from(self.places[lane]);
-        if place > 0 {
+        let position = usize::from(self.positions[lane]);
+        if position > 0 {
             let grown = self.make_whole();
-            self.whole[place - 1].merge(cell);
+            self.whole[position - 1].merge(cell);
             return grown;
         }
         if cell.is_empty() {
@@ -121,7 +121,7 @@ impl CellRow {
             Some(lone) if self.is_lone() => push(&mut self.lone, lone),
             _ => self.make_whole() + push(&mut self.whole, *cell),
         };
-        self.places[lane] = self.count() as u8;
+        self.positions[lane] = self.count() as u8;
         grown
     }
 
@@ -129,7 +129,7 @@ impl CellRow {
         self.whole.capacity() == 0
     }
 
-    /// Converts the cells to whole ones; returns by how many bytes the row grew.
+    /// Converts the cells to whole cells; returns the number of added bytes.
     fn make_whole(&mut self) -> usize {
         if !self.is_lone() {
             return 0;
@@ -151,7 +151,7 @@ impl CellRow {
     }
 }
 
-/// Adds a cell; the capacity grows in [`STEPS`]. Returns by how many bytes it grew.
+/// Adds a cell; the capacity grows in [`STEPS`]. Returns the number of added bytes.
 #[inline]
 fn push<T>(cells: &mut Vec<T>, cell: T) -> usize {
     let room = cells.capacity();

@@ -1,7 +1,7 @@
 //! Frozen cells in the slots of one granularity, each row merged on demand.
 //!
 //! A sample is in the map of one granularity only, so a coarser slot consists of several finer
-//! ones. Merging them in advance would need the same memory again for each granularity.
+//! slots. Merging these in advance would take as much memory again for each granularity.
 //!
 //! Must never know: where the cells are stored.
 
@@ -16,7 +16,7 @@ use crate::{
     store::encoding::lanes::{RowCells, SERIES_PER_ROW},
 };
 
-/// Cells of several maps by the slots of a granularity.
+/// The cells of several maps, grouped by the slots of a granularity.
 #[derive(Debug, Default)]
 pub(crate) struct FanOut<'a> {
     slots: BTreeMap<i64, WideSlot<'a>>,
@@ -36,7 +36,7 @@ pub(crate) struct WideSlot<'a> {
 struct Piece {
     number: u32,
     part: u32,
-    place: u32,
+    index: u32,
 }
 
 /// A row of one slot, not merged yet.
@@ -56,7 +56,7 @@ pub(crate) enum WideRow<'a> {
 }
 
 impl WideRow<'_> {
-    /// The cell of a series.
+    /// Returns the cell of a series.
     pub(crate) fn cell(&self, lane: usize) -> Option<Cell> {
         match self {
             Self::Merged(cells) => Some(cells[lane]),
@@ -66,7 +66,7 @@ impl WideRow<'_> {
 }
 
 impl<'a> FanOut<'a> {
-    /// Groups the cells of maps of this granularity and of finer ones by slot.
+    /// Groups the cells of the maps of this granularity and of finer granularities by slot.
     pub(crate) fn new(granularity: &Granularity, maps: &'a [CellMap]) -> Self {
         let mut slots: BTreeMap<i64, WideSlot<'a>> = BTreeMap::new();
         for (start, cells) in maps.iter().flat_map(CellMap::all_slots) {
@@ -75,7 +75,7 @@ impl<'a> FanOut<'a> {
             let part = slot.parts.len() as u32;
             slot.parts.push(((start - wide_start) as u32, cells));
             let rows = (0..).zip(cells.rows());
-            slot.rows.extend(rows.map(|(place, row)| Piece { number: row.number(), part, place }));
+            slot.rows.extend(rows.map(|(index, row)| Piece { number: row.number(), part, index }));
         }
         for slot in slots.values_mut() {
             slot.rows.sort_unstable();
@@ -83,25 +83,26 @@ impl<'a> FanOut<'a> {
         Self { slots }
     }
 
-    /// The slots that begin within the range, ascending.
+    /// Returns the slots that begin within the range, ascending.
     pub(crate) fn slots(&self, range: Range<i64>) -> impl Iterator<Item = (i64, &WideSlot<'a>)> {
         self.slots.range(range).map(|(start, slot)| (*start, slot))
     }
 
-    /// All slots, ascending.
+    /// Returns all slots, ascending.
     pub(crate) fn all_slots(&self) -> impl Iterator<Item = (i64, &WideSlot<'a>)> {
         self.slots.iter().map(|(start, slot)| (*start, slot))
     }
 }
 
 impl WideSlot<'_> {
-    /// The rows with cells, and their numbers, ascending.
+    /// Returns the rows with cells, and their numbers, ascending.
     pub(crate) fn rows(&self) -> impl Iterator<Item = (u32, Pieces<'_>)> {
         let rows = self.rows.chunk_by(|piece, next| piece.number == next.number);
         rows.map(|pieces| (pieces[0].number, Pieces { slot: self, pieces }))
     }
 
-    /// The cells of a row, merged only if they are of several finer slots, or need a shift.
+    /// Returns the cells of a row. They are merged only if they belong to several finer slots or
+    /// need a shift.
     pub(crate) fn row(&self, number: u32) -> Option<WideRow<'_>> {
         let from = self.rows.partition_point(|piece| piece.number < number);
         let count = self.rows[from..].partition_point(|piece| piece.number == number);
@@ -119,7 +120,7 @@ impl WideSlot<'_> {
 }
 
 impl<'s> Pieces<'s> {
-    /// Merges the cells into others.
+    /// Merges the cells into `out`.
     pub(crate) fn merge_into(&self, out: &mut RowCells) {
         for piece in self.pieces {
             let (shift, row) = self.part(piece);
@@ -130,7 +131,7 @@ impl<'s> Pieces<'s> {
     /// Returns the offset of a piece's slot in milliseconds, and the row.
     fn part(&self, piece: &Piece) -> (u32, &'s CellRow) {
         let (shift, cells) = self.slot.parts[piece.part as usize];
-        (shift, &cells.rows()[piece.place as usize])
+        (shift, &cells.rows()[piece.index as usize])
     }
 }
 

@@ -1,4 +1,4 @@
-//! A catalog that was set aside for a checkpoint, and how its cells are read.
+//! The frozen catalog of a checkpoint, and reading of its cells.
 //!
 //! Must never know: where the cells are stored.
 
@@ -13,16 +13,16 @@ use crate::{
     store::classes::Classes,
 };
 
-/// A catalog that no longer changes, while a checkpoint moves it to files.
+/// The cells and states that a checkpoint moves to files; they no longer change.
 #[derive(Debug)]
 pub(crate) struct Frozen {
     /// The number of the last journal record that it includes.
     pub(crate) through: u64,
-    /// Raw cells by level, each sample in exactly one map.
+    /// Cells by level; each sample is in exactly one map.
     pub(crate) maps: Vec<CellMap>,
-    /// Changed sender windows; `None` for senders that were forgotten.
+    /// The changed windows of senders; `None` for removed senders.
     pub(crate) senders: Vec<(Arc<str>, Option<SenderWindow>)>,
-    /// Rows of states with lower numbers are stored as of `through`.
+    /// The number of the first row of states that is not yet stored as of `through`.
     pub(crate) stored_rows: AtomicU32,
 }
 

@@ -51,12 +51,13 @@ pub(crate) struct Catalog {
     states: SeriesStates,
     senders: Senders,
     applied: u64,
-    /// Slots of each level that begin before this time lack samples, because the level did not keep
-    /// their time when the samples arrived.
+    /// The time of each level before which slots lack samples, because these slots were beyond the
+    /// retention when the samples arrived.
     lacks_before: Vec<UnixMillis>,
-    /// The number of samples that no level keeps, since [`Self::take_not_kept`].
+    /// The number of samples since [`Self::take_not_kept`] that are beyond the retention of every
+    /// level.
     not_kept: u64,
-    /// True during a change, and for ever after a panic interrupted one.
+    /// True during a change. Remains true when a panic interrupts the change.
     is_changing: bool,
 }
 
@@ -80,35 +81,35 @@ impl Catalog {
         }
     }
 
-    /// The last journal record that is in the catalog.
+    /// Returns the last journal record that is in the catalog.
     pub(crate) fn applied(&self) -> u64 {
         self.applied
     }
 
-    /// Bytes of cells in memory, frozen ones included.
+    /// Returns the bytes of cells in memory, including frozen cells.
     pub(crate) fn bytes(&self) -> usize {
         let frozen = self.frozen.iter().flat_map(|frozen| &frozen.maps);
         self.maps.iter().chain(frozen).map(CellMap::bytes).sum()
     }
 
-    /// Bytes of cells that the next checkpoint would write.
+    /// Returns the bytes of cells that the next checkpoint would write.
     pub(crate) fn active_bytes(&self) -> usize {
         self.maps.iter().map(CellMap::bytes).sum()
     }
 
-    /// The approximate bytes of the series' states and classes, of packed states, and of the times
-    /// seen.
+    /// Returns the approximate bytes of the series' states and classes, of packed states, and of
+    /// the times of the latest samples.
     pub(crate) fn state_bytes(&self) -> [usize; 3] {
         let [states, packed, seen] = self.states.bytes();
         [states + self.series_classes.bytes(), packed, seen]
     }
 
-    /// The number of counters that are packed.
+    /// Returns the number of counters that are packed.
     pub(crate) fn idle_series(&self) -> usize {
         self.states.idle_series()
     }
 
-    /// Packs counters without a sample since `before`, see [`SeriesStates::pack_idle`].
+    /// Packs counters without a sample since `before`; see [`SeriesStates::pack_idle`].
     pub(crate) fn pack_idle(&mut self, rows: Range<u32>, before: UnixMillis) -> bool {
         self.is_changing = true;
         let has_more = self.states.pack_idle(rows, before);
@@ -116,40 +117,40 @@ impl Catalog {
         has_more
     }
 
-    /// The senders that number their batches.
+    /// Returns the senders that number their batches.
     pub(crate) fn senders(&self) -> &Senders {
         &self.senders
     }
 
-    /// The senders, for recovery.
+    /// Returns the senders, for recovery.
     pub(crate) fn senders_mut(&mut self) -> &mut Senders {
         &mut self.senders
     }
 
-    /// Time of the latest sample; `None` when there never was one.
+    /// Returns the time of the latest sample; `None` when there never was one.
     pub(crate) fn latest(&self) -> Option<UnixMillis> {
         self.states.latest()
     }
 
-    /// Slots of each granularity that begin before this time lack samples, because the granularity
-    /// did not keep their time when the samples arrived. The granularity may keep that time again,
-    /// once a clock that was ahead is right.
+    /// Returns the time of each granularity before which slots lack samples, because these slots
+    /// were beyond the retention when the samples arrived. They may be within the retention again
+    /// after a clock that was ahead is corrected.
     pub(crate) fn lacks_before(&self) -> &[UnixMillis] {
         &self.lacks_before
     }
 
-    /// The state of a series.
+    /// Returns the state of a series.
     pub(crate) fn state(&self, series: SeriesId) -> Option<&SeriesState> {
         self.states.get(series)
     }
 
-    /// Adds the state and the classes of a new series; ids count up.
+    /// Adds the state and the classes of a new series, whose ID is the next number.
     pub(crate) fn add_series(&mut self, kind: Kind, history: History) {
         self.states.add(kind);
         self.series_classes.add(Some(history));
     }
 
-    /// The classes of the series.
+    /// Returns the classes of the series.
     pub(crate) fn series_classes(&self) -> &SeriesClasses {
         &self.series_classes
     }
@@ -159,19 +160,19 @@ impl Catalog {
         self.series_classes.begin_last(from);
     }
 
-    /// The states and the classes of the series, for recovery.
+    /// Returns the states and the classes of the series, for recovery.
     pub(crate) fn series_mut(&mut self) -> (&mut SeriesStates, &mut SeriesClasses) {
         (&mut self.states, &mut self.series_classes)
     }
 
-    /// Forgets the states of series that have no more samples.
+    /// Removes the states of series that have no samples left.
     pub(crate) fn forget(&mut self, series: &[SeriesId]) {
         for id in series {
             self.states.forget(*id);
         }
     }
 
-    /// Notes that the samples of series in a range of time were erased.
+    /// Records that the samples of series in a time range were erased.
     pub(crate) fn note_erased(&mut self, series: &[SeriesId], range: &Range<UnixMillis>) {
         self.is_changing = true;
         for id in series {
@@ -180,7 +181,7 @@ impl Catalog {
         self.is_changing = false;
     }
 
-    /// The states of the series, for recovery and for merging series.
+    /// Returns the states of the series, for recovery and for merging series.
     pub(crate) fn states_mut(&mut self) -> &mut SeriesStates {
         &mut self.states
     }
@@ -208,9 +209,9 @@ impl Catalog {
         tallies
     }
 
-    /// Decides, for batches that are accepted together, which first readings of counters count from
-    /// the start of their counter. A series for which `has_start` is false continues a series of
-    /// another kind, so its first reading counts nothing.
+    /// Decides, for batches that are accepted together, which first readings of counters add the
+    /// growth since the start of the counter. A series for which `has_start` is false continues a
+    /// series of another kind, so its first reading adds nothing.
     pub(crate) fn settle_starts(
         &self,
         batches: &mut Cow<'_, [AcceptedBatch]>,
@@ -227,7 +228,8 @@ impl Catalog {
         rounds::settle(batches, (is_accepted, has_start), &self.states, slot_start);
     }
 
-    /// Returns the number of samples since the last call that no level keeps.
+    /// Returns the number of samples since the last call that are beyond the retention of every
+    /// level.
     pub(crate) fn take_not_kept(&mut self) -> u64 {
         std::mem::take(&mut self.not_kept)
     }
@@ -276,7 +278,7 @@ impl Catalog {
             {
                 continue;
             }
-            // When no granularity keeps the time, the counter state is updated nevertheless.
+            // The counter state is updated even when the sample is beyond every retention.
             let of_series = self.series_classes.at(series, at);
             let class = classes.get(of_series);
             let slot = all_slots[usize::from(of_series.0)].at(at, |finest, start| {
@@ -284,7 +286,7 @@ impl Catalog {
                 Some(self.maps[class.stored(finest?).0].place(start.0))
             });
             self.not_kept += u64::from(slot.finest.is_none());
-            // `settle_starts` decided before the journal which first readings count.
+            // `settle_starts` decided which first readings count before the record was written.
             let start = batch.start(index);
             let observed = self.states.observe(series, at, value, start, slot.start);
             if let (Some(finest), Some(place)) = (slot.finest, slot.value) {
@@ -296,7 +298,7 @@ impl Catalog {
         }
     }
 
-    /// The maximum number of bytes that batches would add to memory when they are applied.
+    /// Returns the maximum number of bytes that batches would add to memory when they are applied.
     pub(crate) fn growth(&self, batches: &[AcceptedBatch], now: UnixMillis) -> usize {
         let keepings = keepings(&self.classes, now);
         let mut bytes = 0;
@@ -317,7 +319,7 @@ impl Catalog {
         bytes
     }
 
-    /// Sets cells and states aside for a checkpoint. No other checkpoint may be under way.
+    /// Freezes the cells and states for a checkpoint. No other checkpoint may be running.
     pub(crate) fn freeze(&mut self) -> Arc<Frozen> {
         assert!(self.frozen.is_none(), "one checkpoint at a time");
         self.is_changing = true;
@@ -336,23 +338,23 @@ impl Catalog {
         frozen
     }
 
-    /// Up to `count` frozen rows of states from row `from` on, ascending.
+    /// Returns up to `count` frozen rows of states from row `from` on, ascending.
     pub(crate) fn frozen_rows(&self, from: u32, count: usize) -> Vec<EncodedRow> {
         self.states.frozen_rows(from, count)
     }
 
-    /// The cells set aside, while a checkpoint is under way.
+    /// Returns the frozen cells while a checkpoint is running.
     pub(crate) fn frozen(&self) -> Option<&Arc<Frozen>> {
         self.frozen.as_ref()
     }
 
-    /// Returns the frozen cells and rows, which are in files now, so that the caller drops them
-    /// without the catalog's lock.
+    /// Ends a checkpoint. Returns the frozen cells and rows, which are now in files, so that the
+    /// caller can drop them without the catalog's lock.
     pub(crate) fn thaw(&mut self) -> impl Sized + use<> {
         (self.frozen.take(), self.states.thaw())
     }
 
-    /// Passes the cells of series in a level that are not frozen to `out`, see [`frozen::cells`].
+    /// Passes the cells of a level that are not frozen to `out`; see [`frozen::cells`].
     pub(crate) fn active_cells(
         &self,
         level: GranularityIndex,
@@ -364,19 +366,19 @@ impl Catalog {
     }
 }
 
-/// Returns the times that each class keeps.
+/// Returns the starts of the retentions of each class.
 fn keepings(classes: &Classes, now: UnixMillis) -> Vec<RetentionStarts> {
     classes.all().iter().map(|class| RetentionStarts::new(&class.levels, now)).collect()
 }
 
-/// Returns the remembered slots of each class; none is remembered yet.
+/// Returns an empty memory of slots for each class.
 fn slots_of<'a, T>(classes: &'a Classes, keepings: &'a [RetentionStarts]) -> Vec<Slots<'a, T>> {
     let all = classes.all().iter().zip(keepings);
     all.map(|(class, keeping)| Slots::new(&class.levels, keeping)).collect()
 }
 
-/// Notes that the levels of a class finer than `finest` lack a sample in the slot of `finest` at
-/// `at`. Without `finest`, every level lacks a sample in its own slot.
+/// Records that the levels of a class finer than `finest` lack a sample in the slot of `finest` at
+/// `at`. Without `finest`, each level lacks a sample in its slot at `at`.
 fn note_lacking(
     lacks_before: &mut [UnixMillis],
     class: &Class,
@@ -392,10 +394,10 @@ fn note_lacking(
     }
 }
 
-/// The changes that the samples of a batch cause besides cells.
+/// The effects of a batch's samples other than cells.
 struct Effects {
     tally: TimesTally,
-    /// The corrections that late readings make to later ones.
+    /// The corrections of later readings by late readings.
     corrections: Vec<(SeriesId, Correction)>,
 }
 

@@ -1,11 +1,10 @@
-//! The sampling rounds of a sender up to a batch: they decide which first readings of counters
-//! count from the start of their counter.
+//! The sampling rounds of a sender up to a batch. They determine which first readings of counters
+//! add the growth since the start of the counter.
 //!
-//! A sender that numbers its batches sends one round of readings in each batch; of other senders,
-//! it is only known which samples arrive together. The rounds are therefore the times at which the
-//! series of the batch were last sampled, according to the catalog, and the times in the batch
-//! itself. The decision is made before the journal is written, so a replay decides nothing. Must
-//! never know: cells.
+//! A sender that numbers its batches sends one round of readings per batch; other senders only show
+//! which samples arrive together. The rounds are therefore the times at which the series of the
+//! batch were last sampled, according to the catalog, and the times in the batch itself. The
+//! decision precedes the journal's record, so a replay repeats no decision. Must never know: cells.
 
 use std::{
     borrow::Cow,
@@ -17,8 +16,8 @@ use crate::model::{
 };
 use crate::store::states::SeriesStates;
 
-/// A counter that began within this many intervals of its sender counts from its start, even if
-/// there was a round in between.
+/// A counter that began at most this many of its sender's intervals ago counts from its start, even
+/// if there was a round since then.
 const INTERVALS: i64 = 2;
 
 /// The times at which the sender of a batch took samples.
@@ -26,12 +25,14 @@ const INTERVALS: i64 = 2;
 pub(super) struct Rounds {
     /// The times of the rounds, ascending.
     times: Vec<i64>,
-    /// The shortest time since a series of the batch was sampled before; `None` when all are new.
+    /// The shortest time since the previous sample of a series of the batch; `None` when all series
+    /// are new.
     interval_ms: Option<i64>,
 }
 
 impl Rounds {
-    /// The rounds up to a batch; `before` returns the time of a series' last sample before it.
+    /// Returns the rounds up to a batch; `before` returns the time of a series' last sample before
+    /// the batch.
     fn of(batch: &AcceptedBatch, before: impl Fn(SeriesId) -> Option<UnixMillis>) -> Self {
         let mut rounds = Self::default();
         for (index, series) in batch.series.iter().enumerate() {
@@ -58,9 +59,10 @@ impl Rounds {
         }
     }
 
-    /// The earliest start of a counter whose first reading at `at` counts from that start: the
-    /// previous round, or two intervals back if that is earlier. When nothing is known of the
-    /// sender, it is the start of the slot: a counter that began in the slot was counted in it.
+    /// Returns the earliest start of a counter whose first reading at `at` counts from that start:
+    /// the previous round, or two intervals back if that is earlier. Without any known round, this
+    /// is the start of the slot: all growth of a counter that began in the slot belongs to the
+    /// slot.
     fn counts_from(&self, at: UnixMillis, slot_start: UnixMillis) -> i64 {
         if self.times.is_empty() {
             return slot_start.0;
@@ -90,7 +92,7 @@ pub(super) fn settle(
     if !batches.iter().any(may_settle) {
         return;
     }
-    // Samples of earlier batches of the group, which the states do not include yet.
+    // Times of samples in earlier batches of the group, which the states do not include yet.
     let mut latest: HashMap<SeriesId, UnixMillis> = HashMap::new();
     for place in (0..batches.len()).filter(|place| is_accepted(*place)) {
         let before = |series: SeriesId| {
@@ -111,7 +113,7 @@ pub(super) fn settle(
     }
 }
 
-/// The starts of a batch as they count; `None` when no start changes.
+/// Returns the effective starts of a batch; `None` when no start changes.
 fn settled(
     batch: &AcceptedBatch,
     states: &SeriesStates,

@@ -1,7 +1,7 @@
-//! The senders that number their batches: the accepted batches of each, and which senders may be
-//! forgotten.
+//! The senders that number their batches: the accepted batches of each sender, and the removal of
+//! idle senders.
 //!
-//! The list of senders is a pure function of the journal, as the catalog is: the record of a group
+//! Like the catalog, the list of senders is a pure function of the journal: the record of a group
 //! contains its batches and the senders that were removed to make room. Must never know: files,
 //! samples.
 
@@ -18,8 +18,8 @@ use crate::{
     store::limits::StoreLimits,
 };
 
-/// A full store forgets one in this many senders at a time, so that it seldom has to search for
-/// more.
+/// When the number of senders reaches its limit, the store removes this fraction (1/128) of them at
+/// once, so that it rarely has to search for idle senders.
 const FORGOTTEN_SHARE: usize = 128;
 
 /// A sender and its window.
@@ -47,17 +47,17 @@ pub(crate) type NoneIdle = HashMap<Box<str>, UnixMillis>;
 
 /// The verdicts on the batches of a group.
 #[derive(Debug, Default)]
-pub(crate) struct Judged {
+pub(crate) struct GroupVerdicts {
     /// The verdict on each batch.
     pub(crate) verdicts: Vec<BatchVerdict>,
-    /// Senders that are forgotten to make room for new ones; none of them is in the group.
+    /// Senders that are removed to make room for new senders; none of them is in the group.
     pub(crate) forgotten: Vec<Arc<str>>,
 }
 
 impl Senders {
     /// Restores the windows that an earlier checkpoint wrote. A sender without a time counts as
-    /// heard at `now`. Batches of a sender without a window are refused when their epoch is not
-    /// after `ran_until`.
+    /// heard at `now`. Batches of a sender without a window are refused unless their epoch is later
+    /// than `ran_until`.
     pub(crate) fn restore(
         &mut self,
         windows: impl IntoIterator<Item = (Arc<str>, Option<SenderWindow>)>,
@@ -103,12 +103,12 @@ impl Senders {
         self.windows.contains_key(sender)
     }
 
-    /// The latest epoch of a sender, and its highest number.
+    /// Returns the latest epoch of a sender, and its highest number.
     pub(crate) fn latest(&self, sender: &str) -> Option<(i64, u64)> {
         self.windows.get(sender)?.epochs().next_back()
     }
 
-    /// The time of the last accepted batch of a sender.
+    /// Returns the time of the last accepted batch of a sender.
     pub(crate) fn heard(&self, sender: &str) -> Option<UnixMillis> {
         self.windows.get(sender).map(SenderWindow::last_batch_at)
     }
@@ -117,7 +117,7 @@ impl Senders {
         self.windows.iter()
     }
 
-    /// Notes an accepted batch, or forgets its sender when the batch demands that.
+    /// Records an accepted batch, or removes its sender when the batch demands that.
     pub(crate) fn apply(&mut self, number: &BatchNumber, now: UnixMillis) {
         self.changed.insert(number.sender.clone());
         if number.forgets() {
@@ -133,7 +133,7 @@ impl Senders {
         window.touch(now);
     }
 
-    /// Takes the senders that changed since the last call; a forgotten sender has no window.
+    /// Returns the senders that changed since the last call; a removed sender has no window.
     pub(crate) fn take_changed(&mut self) -> Vec<(Arc<str>, Option<SenderWindow>)> {
         let changed = std::mem::take(&mut self.changed);
         let window = |sender: Arc<str>| {
@@ -143,8 +143,8 @@ impl Senders {
         changed.into_iter().map(window).collect()
     }
 
-    /// Judges the batches of a group by copies of their senders' windows, in the order in which
-    /// they will be applied. The limit applies to each project, and a new sender replaces one of
+    /// Decides on the batches of a group with copies of their senders' windows, in the order in
+    /// which the batches will be applied. The limit applies to each project, and a new sender replaces one of
     /// its own project.
     pub(crate) fn verdicts(
         &self,
@@ -152,8 +152,8 @@ impl Senders {
         limits: &StoreLimits,
         now: UnixMillis,
         none_idle: &mut NoneIdle,
-    ) -> Judged {
-        let mut judged = Judged::default();
+    ) -> GroupVerdicts {
+        let mut group_verdicts = GroupVerdicts::default();
         let mut copies: HashMap<&str, SenderWindow> = HashMap::new();
         // The room for senders of each project, and whether idle ones were searched.
         let mut rooms: HashMap<&str, (usize, bool)> = HashMap::new();
@@ -175,10 +175,10 @@ impl Senders {
                                 *has_searched = true;
                                 let idle = self.idle(project, batches, (limits, now), none_idle);
                                 *room = idle.len();
-                                judged.forgotten.extend(idle);
+                                group_verdicts.forgotten.extend(idle);
                             }
-                            // Foreign senders that use all of the limit must not silence the
-                            // daemon's own.
+                            // Other senders that use up the limit must not block the daemon's own
+                            // senders.
                             let has_room = !is_new || *room > 0 || is_own_sender(&number.sender);
                             *room = room.saturating_sub(usize::from(is_new));
                             has_room.then(|| free.insert(known.unwrap_or_default()))
@@ -189,13 +189,13 @@ impl Senders {
                     })
                 }
             };
-            judged.verdicts.push(verdict);
+            group_verdicts.verdicts.push(verdict);
         }
-        judged
+        group_verdicts
     }
 
-    /// Judges a batch without samples: it claims no number, but it may be a retry whose samples
-    /// became too old meanwhile.
+    /// Decides on a batch without samples. The batch claims no number, but it may be a retry whose
+    /// samples have become too old.
     fn judge_empty(
         &self,
         batch: &AcceptedBatch,
@@ -211,7 +211,7 @@ impl Senders {
         BatchVerdict::Empty
     }
 
-    /// The senders of a project to forget: the ones that were silent for longest, and longer than
+    /// Returns the senders of a project to remove: those that were idle for longest, and longer than
     /// the limit.
     fn idle(
         &self,

@@ -1,7 +1,7 @@
-//! The part of a checkpoint that concerns one granularity: documents whose period is over, then the
-//! head.
+//! The part of a checkpoint that handles one granularity: first the documents whose period is over,
+//! then the head.
 //!
-//! Must never know: the other granularities, and what becomes of the journal.
+//! Must never know: the other granularities, the truncation of the journal.
 
 use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
@@ -54,9 +54,9 @@ impl<'a> GranularityStep<'a> {
         Ok(Self { to, index, granularity, through, map, head, now })
     }
 
-    /// Writes the due documents, and then the head. Cells of documents that cannot be written go
-    /// into the head or stay there, so the documents are due again; their first fault is returned
-    /// as the value.
+    /// Writes the due documents, and then the head. Cells of documents that cannot be written are
+    /// merged into the head or remain there, and the documents stay due; the first such error is
+    /// returned as the value.
     ///
     /// # Errors
     /// When the head cannot be read or written.
@@ -85,7 +85,7 @@ impl<'a> GranularityStep<'a> {
         Ok(postponed)
     }
 
-    /// Writes the due documents of a partition. When the partition is damaged, an empty one
+    /// Writes the due documents of a partition. When the partition is damaged, an empty partition
     /// replaces it, and the cells that are still in the head are due again.
     fn write_partition(&self, place: &Place, due_before: UnixMillis) -> Result<(), StoreError> {
         match self.merge_due(place, due_before) {
@@ -118,7 +118,8 @@ impl<'a> GranularityStep<'a> {
         let merged = self.to.documents.merge(place, mark, &mut |sink| {
             let mut all = periods.iter();
             all.try_for_each(|(document, period)| self.write_period(sink, *document, period))?;
-            // All damaged rows were found by now. They leave the head, so the partition notes them.
+            // All damaged rows have been found. They are removed from the head, so the partition
+            // records them as holes.
             let rows = periods.values().flat_map(|period| &period.rows);
             for slot in rows.filter(|slot| self.head.is_lost(**slot)) {
                 sink.lost(UnixMillis(*slot)..UnixMillis(slot + self.granularity.width_ms));
@@ -134,8 +135,8 @@ impl<'a> GranularityStep<'a> {
         Ok(())
     }
 
-    /// The time before which the slots of a partition are written. It never decreases: cells that a
-    /// partition has absorbed stay absorbed.
+    /// Returns the time before which all slots of a partition are in its documents after this
+    /// write. The time never decreases, because absorbed cells stay absorbed.
     fn mark_until(&self, before: Mark, due_before: UnixMillis, in_head: &[i64]) -> UnixMillis {
         if before.through >= self.through {
             return due_before.max(before.until);
@@ -145,7 +146,8 @@ impl<'a> GranularityStep<'a> {
         last.map_or(due_before, |slot| due_before.max(UnixMillis(slot + 1)))
     }
 
-    /// Merges cells into the documents of one period, series ascending, as keys are ordered.
+    /// Merges cells into the documents of one period, in ascending order of series, which is the
+    /// order of keys.
     fn write_period(
         &self,
         sink: &mut dyn CellSink,
@@ -172,7 +174,8 @@ impl<'a> GranularityStep<'a> {
         Ok(())
     }
 
-    /// Merges into the head the cells that documents did not absorb, and removes the absorbed ones.
+    /// Merges the cells that documents did not absorb into the head, and removes the absorbed cells
+    /// from it.
     fn write_head(&self, map: &FanOut<'_>) -> Result<(), StoreError> {
         let documents = self.to.documents;
         let mut marks = BTreeMap::new();

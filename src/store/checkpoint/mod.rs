@@ -1,12 +1,12 @@
 //! The checkpoint: moves frozen cells into documents and the head, exactly once.
 //!
-//! Documents whose period is over are written first, for each granularity, each partition in one
-//! transaction with the mark of its extent. Then one transaction of the head adds the remaining
-//! cells, removes the cells that documents now contain, and stores the last record's number. A
-//! checkpoint that continues after an interruption skips what a mark or the head covers. The
-//! journal is truncated last.
+//! Documents whose period is over are written first, granularity by granularity. One transaction
+//! per partition writes the documents and the mark of their extent. Then one transaction of the
+//! head adds the remaining cells, removes the cells that documents now contain, and stores the last
+//! record's number. A checkpoint that continues after an interruption skips what a mark or the head
+//! covers. The journal is truncated last.
 //!
-//! Must never know: when one is due.
+//! Must never know: when a checkpoint is due.
 
 mod granularity;
 
@@ -25,17 +25,18 @@ use super::{
 use crate::model::{GranularityIndex, Moment, UnixMillis};
 use granularity::GranularityStep;
 
-/// Rows of states, 64 series each, that are encoded under the catalog's lock and stored at once.
+/// Number of rows of states, of 64 series each, that are encoded at a time under the catalog's
+/// lock.
 const ROWS_AT_ONCE: usize = 128;
-/// Rows of states that are searched for idle counters each time the catalog is locked for that.
+/// Number of rows of states that are searched for idle counters while the catalog is locked.
 const IDLE_ROWS_AT_ONCE: u32 = 8;
-/// Senders whose windows are encoded and stored at once.
+/// Number of senders whose windows are stored at a time.
 const SENDERS_AT_ONCE: usize = 1024;
 
 /// The outcome of a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CheckpointReport {
-    /// The last journal record whose cells are in the head or in documents now.
+    /// The last journal record whose cells are now in the head or in documents.
     pub through: u64,
     /// Documents written, patched and created.
     pub documents: u64,
@@ -51,7 +52,7 @@ impl Store {
     ///
     /// # Errors
     /// When a partition, the head or the journal cannot be written. A partition that cannot be
-    /// written holds back nothing else: its cells stay in the head, the other partitions and
+    /// written does not block the rest: its cells stay in the head, the other partitions and
     /// granularities are written, and the journal is truncated.
     pub fn checkpoint(&self, now: impl Into<Moment>) -> Result<CheckpointReport, StoreError> {
         let _one_at_a_time = self.inner.checkpointing.lock();
@@ -61,7 +62,7 @@ impl Store {
     /// Runs a checkpoint. The caller holds the lock of checkpoints.
     pub(super) fn checkpoint_held(&self, now: Moment) -> Result<CheckpointReport, StoreError> {
         let inner = &*self.inner;
-        // After this checkpoint has begun, files contain cells that were accepted later.
+        // The erasure must be complete before files receive cells that were accepted after it.
         self.settle_erasure()?;
         let counters = &inner.counters;
         let documents = || counters.documents_patched.get() + counters.documents_created.get();
@@ -76,7 +77,7 @@ impl Store {
                 let file = JOURNAL_FILE.to_owned();
                 return Err(StoreError::Mismatch { file, problem: problem.to_owned() });
             }
-            // A checkpoint that failed earlier is continued.
+            // The cells of a checkpoint that failed earlier.
             let left_over = catalog.frozen().cloned();
             left_over.unwrap_or_else(|| {
                 inner.journal_pending.store(0, Ordering::Relaxed);
@@ -119,7 +120,7 @@ impl Store {
         })
     }
 
-    /// Packs counters that had no sample since a time, a limited number of rows at a time, so that
+    /// Packs counters without a sample since a time. Only a few rows are packed at a time, so that
     /// batches are accepted in between.
     pub fn pack_idle(&self, before: UnixMillis) {
         let pack = |from: u32| {
@@ -133,8 +134,8 @@ impl Store {
         }
     }
 
-    /// Stores the times of late samples that retired granularities do not receive: if such a
-    /// granularity is added again, these times are holes in it.
+    /// Stores the times of late samples that retired granularities do not receive. If such a
+    /// granularity is added again, these times are holes in its data.
     fn note_retired_holes(&self, frozen: &Frozen) -> Result<(), StoreError> {
         let inner = &*self.inner;
         let all = inner.documents.granularities();
@@ -162,8 +163,8 @@ impl Store {
         Ok(())
     }
 
-    /// Stores the states, sender windows and number of the frozen cells in the journal, one part at
-    /// a time.
+    /// Stores the frozen states and sender windows and then the number of the last record in the
+    /// journal, one part at a time.
     fn cut(&self, frozen: &Frozen, now: UnixMillis) -> Result<(), StoreError> {
         let (inner, through) = (&*self.inner, frozen.through);
         loop {
@@ -177,7 +178,7 @@ impl Store {
         for senders in frozen.senders.chunks(SENDERS_AT_ONCE) {
             inner.journal.cut(&CutPart::Senders(senders.to_vec()))?;
         }
-        // The truncation removes the records from which these times follow.
+        // The truncation removes the records from which these times can be derived.
         let lacks_before = inner.catalog.read().lacks_before().to_vec();
         for (index, before) in (0..).map(GranularityIndex).zip(lacks_before) {
             self.note_lacking(index, before)?;
@@ -193,20 +194,20 @@ impl Store {
     }
 }
 
-/// The head and the documents, between which a checkpoint moves cells, and its counters.
+/// The head and the documents, into which a checkpoint moves cells, and its counters.
 struct Destinations<'a> {
     pub(crate) classes: &'a Classes,
     pub(crate) head: &'a Head,
     pub(crate) documents: &'a LocalDocuments,
     pub(crate) counters: &'a Counters,
-    /// Stores durably that a granularity lacks slots before a time; called before cells are
+    /// Stores durably that a granularity lacks slots before a time. Called before cells are
     /// dropped.
     pub(crate) note_lacking: &'a dyn Fn(GranularityIndex, UnixMillis) -> Result<(), StoreError>,
 }
 
 impl Destinations<'_> {
-    /// Writes the frozen cells of every granularity that still keeps them. Returns the first fault
-    /// of a document that could not be written, whose cells are in the head.
+    /// Writes the frozen cells of every granularity that still keeps them. Returns the first error
+    /// of a document that could not be written; its cells stay in the head.
     ///
     /// # Errors
     /// When the head cannot be read or written.

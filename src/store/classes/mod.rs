@@ -1,6 +1,6 @@
-//! Classes of series: each has levels of its own, with files of its own, so that retention drops
-//! whole partitions. The first class has the granularities of the settings; every other class is of
-//! a rule of retention.
+//! Classes of series. Each class has separate levels with separate files, so that retention can
+//! drop whole partitions. The first class has the granularities of the settings; every other class
+//! belongs to a rule of retention.
 //!
 //! Must never know: how the rules are stored, and what the levels contain.
 
@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use crate::model::{Granularity, GranularityIndex, GranularitySet, UnixMillis};
 
-/// The number of a class; 0 has the granularities of the settings.
+/// The number of a class; class 0 has the granularities of the settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ClassIndex(pub(crate) u8);
 
@@ -50,8 +50,8 @@ impl Class {
     }
 }
 
-/// All classes. In the store's order of levels, those of the first class come first, then those of
-/// the next, and retired granularities last.
+/// All classes. In the store's order of levels, the levels of the first class precede the levels of
+/// the next classes; retired granularities are last.
 #[derive(Debug, Clone)]
 pub(crate) struct Classes {
     all: Vec<Class>,
@@ -60,7 +60,8 @@ pub(crate) struct Classes {
 }
 
 impl Classes {
-    /// Returns the classes with these levels; the first has the granularities of the settings.
+    /// Creates the classes: the first class with the granularities of the settings, then the others
+    /// with their levels.
     pub(crate) fn new(settings: GranularitySet, others: Vec<(String, GranularitySet)>) -> Self {
         let mut this = Self { all: Vec::new(), levels: Vec::new() };
         for (name, levels) in std::iter::once((String::new(), settings)).chain(others) {
@@ -71,7 +72,7 @@ impl Classes {
         this
     }
 
-    /// Returns all classes, the first one first.
+    /// Returns all classes, in order.
     pub(crate) fn all(&self) -> &[Class] {
         &self.all
     }
@@ -83,8 +84,8 @@ impl Classes {
 
     /// Returns the class with a name, if it has levels.
     pub(crate) fn named(&self, name: &str) -> Option<ClassIndex> {
-        let place = self.all.iter().position(|class| class.name == name)?;
-        Some(ClassIndex(place as u8))
+        let position = self.all.iter().position(|class| class.name == name)?;
+        Some(ClassIndex(position as u8))
     }
 
     /// Returns all levels that accept samples, in the order of their indexes in the store.
@@ -102,7 +103,7 @@ impl Classes {
         self.all.iter().find(|class| class.range().contains(&level.0))
     }
 
-    /// Returns the indexes of a level and of the finer ones of its class.
+    /// Returns the indexes of a level and of the finer levels of its class.
     pub(crate) fn up_to(&self, level: GranularityIndex) -> Range<usize> {
         let first = self.of_level(level).map_or(level.0, |class| class.first);
         first..level.0 + 1
@@ -121,7 +122,7 @@ impl Classes {
     }
 }
 
-/// The class of a series in a range of time, with the levels of the class.
+/// The class of a series in a time range, with the levels of the class.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClassSpan {
     /// The times of the samples.

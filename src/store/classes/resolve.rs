@@ -1,8 +1,9 @@
-//! The classes and epochs of a run: the stored ones, changed to the rules of the settings.
+//! The classes and epochs of a run: the stored classes and epochs, updated to the rules of the
+//! settings.
 //!
-//! A class has the same slot widths for ever. When a rule changes its widths, its series get a new
-//! class, and the old one keeps its samples until they expire, as does the class of a removed rule.
-//! Must never know: files, and when the new epoch begins.
+//! The slot widths of a class never change. When a rule's widths change, its series get a new
+//! class; the old class keeps its samples until they expire, and so does the class of a removed
+//! rule. Must never know: files, and when the new epoch begins.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,12 +20,12 @@ use crate::{
     },
 };
 
-/// The maximum number of classes besides the first one; each has up to eight levels, and a file for
-/// each partition.
+/// The maximum number of classes in addition to the first class. Each class has up to eight levels,
+/// with a file for each partition.
 const CLASSES_MAX: usize = 31;
-/// The maximum number of epochs: queries look at all of them.
+/// The maximum number of epochs, because queries check all epochs.
 const EPOCHS_MAX: usize = 64;
-/// The time for which classes and epochs are remembered longer than their samples, because the
+/// The time for which classes and epochs are stored after their samples have expired, because the
 /// clock may be set back.
 const REMEMBERED_MS: i64 = 32 * 86_400_000;
 
@@ -36,7 +37,7 @@ pub(crate) struct Resolved {
     pub(crate) epochs: Vec<Epoch>,
     /// True when the last epoch is new: it begins after the latest sample.
     pub(crate) has_new_epoch: bool,
-    /// The rows of the levels of all classes but the first, in the order of the classes.
+    /// The rows of the levels of all classes except the first, in the order of the classes.
     pub(crate) rows: Vec<StoredGranularity>,
 }
 
@@ -94,8 +95,8 @@ pub(crate) fn resolve(known: Known<'_>, now: UnixMillis) -> Result<Resolved, Sto
     Ok(Resolved { classes, epochs, has_new_epoch, rows: stored.into_values().flatten().collect() })
 }
 
-/// Returns the rows of the levels of each class, finest first. A level whose row is damaged and
-/// that has files gets a guessed row.
+/// Returns the rows of the levels of each class, finest first. A level that has files but a damaged
+/// row gets a guessed row.
 fn stored_classes(known: Known<'_>) -> BTreeMap<String, Vec<StoredGranularity>> {
     let mut classes: BTreeMap<String, Vec<StoredGranularity>> = BTreeMap::new();
     let is_known = |name: &String| known.rows.iter().any(|row| row.granularity.name == *name);
@@ -133,9 +134,9 @@ fn without_expired(
     epochs
 }
 
-/// Returns a rule with its class, and updates the rows of the class's levels: the class of the rule
-/// in the last epoch or of an earlier rule with this name, if it has the same slot widths, else a
-/// new class.
+/// Returns a rule with its class, and updates the rows of the class's levels. The class is that of
+/// the rule in the last epoch, or of an earlier rule with this name, if its slot widths are the
+/// same; otherwise it is a new class.
 fn settle(
     rule: &RetentionRule,
     last: &[StoredRule],
@@ -160,7 +161,7 @@ fn settle(
     let rows = rule.levels.iter().map(|level| {
         let level = level.of_class(&class);
         let before = before.iter().find(|row| row.granularity.name == level.name);
-        // The class gets all samples of its epochs, so a new level lacks none.
+        // The class receives all samples of its epochs, so a new level lacks none of them.
         let after_all = if before.is_none() { UnixMillis::EARLIEST } else { UnixMillis::MAX };
         remembered(before, &level, after_all, now)
     });

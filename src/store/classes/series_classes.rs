@@ -1,8 +1,8 @@
 //! The class of each series in each epoch of the rules.
 //!
-//! A series belongs to the classes that the rules select for the key with which it was defined: a
-//! later name changes no class, because records and files from before would then belong to another
-//! one. Series with the same classes share them. Must never know: cells.
+//! A series belongs to the classes that the rules select for its original key. Renaming a series
+//! changes no class; otherwise, earlier records and files would belong to another class. Series
+//! with the same classes share one list of classes. Must never know: cells.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -87,7 +87,7 @@ pub(crate) struct SeriesClasses {
     starts: Vec<UnixMillis>,
     histories: Vec<History>,
     /// The position of each history.
-    places: HashMap<History, u32, FixedState>,
+    positions: HashMap<History, u32, FixedState>,
     of_series: Vec<u32>,
 }
 
@@ -98,7 +98,7 @@ impl SeriesClasses {
             rules: Arc::new(RuleBook::new(epochs, classes)),
             starts: epochs.iter().map(|epoch| epoch.from).collect(),
             histories: Vec::new(),
-            places: HashMap::default(),
+            positions: HashMap::default(),
             of_series: Vec::new(),
         }
     }
@@ -123,19 +123,19 @@ impl SeriesClasses {
         let default = || vec![ClassIndex::DEFAULT; self.starts.len()].into_boxed_slice();
         let history = history.unwrap_or_else(default);
         let next = self.histories.len() as u32;
-        let place = *self.places.entry(history).or_insert_with_key(|history| {
+        let position = *self.positions.entry(history).or_insert_with_key(|history| {
             self.histories.push(history.clone());
             next
         });
-        self.of_series.push(place);
+        self.of_series.push(position);
     }
 
-    /// Returns the class of a series' samples of a time.
+    /// Returns the class of a series' samples at a time.
     #[inline]
     pub(crate) fn at(&self, series: SeriesId, at: UnixMillis) -> ClassIndex {
         match self.of_series.get(series.0 as usize) {
             None => ClassIndex::DEFAULT,
-            Some(place) => self.histories[*place as usize][self.epoch(at)],
+            Some(position) => self.histories[*position as usize][self.epoch(at)],
         }
     }
 
@@ -170,8 +170,8 @@ impl SeriesClasses {
         self.histories[history as usize][epochs].iter().copied()
     }
 
-    /// Returns the number of the history of a series, which is equal for series with equal classes;
-    /// `None` while all series are in the first class.
+    /// Returns the number of the history of a series. Series with equal classes have the same
+    /// number. `None` while all series are in the first class.
     pub(crate) fn history_of(&self, series: SeriesId) -> Option<u32> {
         self.of_series.get(series.0 as usize).copied()
     }
@@ -182,9 +182,9 @@ impl SeriesClasses {
         for id in series {
             let classes = match self.history_of(*id) {
                 None => &[ClassIndex::DEFAULT][..],
-                Some(place) => {
+                Some(position) => {
                     let epochs = self.epoch(range.start)..=self.epoch(range.end.minus(1));
-                    &self.histories[place as usize][epochs]
+                    &self.histories[position as usize][epochs]
                 }
             };
             for class in classes.iter().collect::<BTreeSet<_>>() {
@@ -202,7 +202,7 @@ impl SeriesClasses {
         self.starts.iter().copied().zip(self.histories[history as usize].iter().copied())
     }
 
-    /// Approximate bytes in memory.
+    /// Returns the approximate bytes in memory.
     pub(crate) fn bytes(&self) -> usize {
         size_of_val(&self.of_series[..])
     }

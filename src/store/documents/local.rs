@@ -30,11 +30,11 @@ use crate::{
     },
 };
 
-/// The default number of new documents from which a merge seals them at once; fewer are not worth a
-/// file.
+/// The default minimum number of new documents that a merge seals at once; fewer documents are not
+/// worth a file.
 const SEALED_MIN: usize = 512;
-/// Open documents beside a segment stay open, and late cells stay in a segment of their own, while
-/// they take fewer bytes than this for each document of the main segment.
+/// Open documents stay open next to a segment, and late cells stay in a separate segment, while
+/// they take less than this number of bytes per document of the main segment.
 const LATE_BYTES: u64 = 128;
 /// The documents of a store.
 #[derive(Debug)]
@@ -55,18 +55,18 @@ impl LocalDocuments {
         Ok(Self { partitions, sealed_min: AtomicUsize::new(SEALED_MIN) })
     }
 
-    /// Sets the number of new documents from which a merge seals them at once.
+    /// Sets the minimum number of new documents that a merge seals at once.
     pub(crate) fn set_sealed_min(&self, count: usize) {
         self.sealed_min.store(count, Ordering::Relaxed);
     }
 
-    /// The cache of decoded heads of tiles.
+    /// Returns the cache of decoded heads of tiles.
     pub(crate) fn cache(&self) -> &TileHeads {
         &self.partitions.heads
     }
 
-    /// The partitions with their stages. A partition is busy when this or an earlier call observed
-    /// a change of its file after `before`.
+    /// Returns the partitions with their stages. A partition is busy when this or an earlier call
+    /// observed a change of its file after `before`.
     pub(crate) fn stages(&self, now: UnixMillis, before: UnixMillis) -> Vec<(Place, Stage)> {
         let stage = |partition: &Partition| {
             if partition.unchanged_since(now).is_none_or(|at| at > before) {
@@ -92,7 +92,7 @@ impl LocalDocuments {
         self.partitions.reserve(index, at, space)
     }
 
-    /// The bytes that are reserved for the segment of the period that contains `at`.
+    /// Returns the bytes that are reserved for the segment of the period that contains `at`.
     pub(crate) fn reserved(&self, index: GranularityIndex, at: UnixMillis) -> u64 {
         self.partitions.reserved(index, at)
     }
@@ -102,7 +102,8 @@ impl LocalDocuments {
         self.partitions.release_rooms(first)
     }
 
-    /// The sealed bytes of the last document periods that ended by a time, the latest first.
+    /// Returns the sealed bytes of the last document periods that ended at or before a time, latest
+    /// first.
     pub(crate) fn last_periods(
         &self,
         index: GranularityIndex,
@@ -112,7 +113,7 @@ impl LocalDocuments {
         self.partitions.last_periods(index, by, count)
     }
 
-    /// The times of replaced documents of a granularity, which were damaged.
+    /// Returns the times of a granularity's damaged documents that were replaced.
     pub(crate) fn remembered_holes(&self, index: GranularityIndex) -> Holes {
         let mut all = Holes::default();
         for partition in self.partitions.overlapping(index, i64::MIN..i64::MAX) {
@@ -121,7 +122,7 @@ impl LocalDocuments {
         all
     }
 
-    /// The number of holes in [`Self::remembered_holes`] from earlier runs.
+    /// Returns the number of holes in [`Self::remembered_holes`] from earlier runs.
     pub(crate) fn holes_from_before(&self) -> u64 {
         self.partitions
             .all()
@@ -130,7 +131,7 @@ impl LocalDocuments {
             .sum()
     }
 
-    /// The partitions that will not be removed, for copying.
+    /// Returns the partitions to copy: all partitions that are not being removed.
     pub(crate) fn files(&self) -> Vec<Arc<Partition>> {
         let mut all = self.partitions.all();
         all.retain(|partition| !partition.is_being_removed());

@@ -4,8 +4,8 @@
 
 use crate::{model::UnixMillis, store::file::checksum::checksum};
 
-/// The extent of documents: they contain everything up to a journal record, for the slots that
-/// begin before a time.
+/// The extent of a partition's documents: they contain all cells up to a journal record, of the
+/// slots that begin before a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mark {
     /// The journal record.
@@ -18,7 +18,7 @@ impl Mark {
     /// The mark of a partition without documents.
     pub(crate) const NONE: Self = Self { through: 0, until: UnixMillis::MIN };
 
-    /// The checksum that is stored beside the mark.
+    /// Returns the checksum that is stored with the mark.
     pub(crate) fn checksum(self) -> u64 {
         checksum(&[self.through, self.until.0 as u64])
     }

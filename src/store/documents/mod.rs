@@ -1,50 +1,50 @@
-//! Documents: the cells of one series over one document span, gathered in partitions. This is the
-//! interface between the store and the storage of documents; its only data are cells.
+//! Documents: the cells of one series over one document span, stored in partitions. This is the
+//! interface between the store and the storage of documents; only cells pass through it.
 //!
-//! Must never know: where cells come from, and when they are merged.
+//! Must never know: where cells come from, when they are merged.
 //!
-//! # What every implementation promises
+//! # Contract of every implementation
 //!
-//! **Places.** A partition holds a span of time of one granularity and has documents of one span.
-//! It keeps both for good, whatever the settings say later; partitions never overlap.
+//! **Places.** A partition covers one time span of one granularity, and its documents have one
+//! span. Neither ever changes, whatever the settings are later; partitions never overlap.
 //!
-//! **Marks.** A partition's mark says that its documents have all cells up to the journal record
-//! `through`, of the slots that begin before `until`. [`Documents::merge`] changes the cells and
-//! the mark in one transaction, which is complete or absent after any failure and any power cut.
-//! After a success, both are durable. After a failure, the mark shows whether the cells are merged.
-//! Merging adds, so the same cells merged twice count twice: before each merge, the caller reads
-//! the mark, and never merges cells that the mark includes.
+//! **Marks.** A partition's mark states that its documents contain all cells up to the journal
+//! record `through`, of the slots that begin before `until`. [`Documents::merge`] changes the cells
+//! and the mark in one transaction, which is complete or absent after any failure and any power
+//! cut. After a success, both are durable. After a failure, the mark shows whether the cells are
+//! merged. Cells that are merged twice count twice. Therefore the caller reads the mark before each
+//! merge, and never merges cells that the mark includes.
 //!
-//! **Cells.** Cells are merged with stored ones ([`Cell::merge`]), in any order, as long as the
-//! partition exists; a missing document is created with all other cells zero. A cell without
-//! samples corrects the stored cell of its slot.
+//! **Cells.** Cells are merged with the stored cells ([`Cell::merge`]), in any order, as long as
+//! the partition exists. A missing document is created with empty cells in all other slots. A cell
+//! without samples corrects the stored cell of its slot.
 //!
 //! **Shells.** [`Documents::add_shells`] changes no cell and no mark, so it may run at any time,
-//! and repeatedly. A document that was added and never got a sample stays a shell until its
-//! partition is dropped, whatever is merged and sealed beside it. A shell whose time lost samples
-//! through damage is not shown, because its document may be among the lost ones.
+//! and repeatedly. A document that was added and never received a sample stays a shell until its
+//! partition is dropped, whatever is merged or sealed in the meantime. A shell is not shown when
+//! damage lost samples of its time, because its document may have been lost.
 //!
-//! **Views.** A view shows the documents and the mark of each partition as of one moment, even
+//! **Views.** A view is a consistent snapshot of the documents and the mark of each partition, even
 //! while the partition changes or is dropped.
 //!
-//! **Loss.** A damaged partition is set aside and replaced by an empty one before the error is
-//! returned: a second attempt finds the new partition, whose mark includes nothing. A partition
-//! that was lost between two runs does not exist, and [`Documents::holes`] returns its time. A
-//! damaged document is an error once; after that it counts as missing, and as a hole. A merge into
-//! it creates a new document, and the same transaction stores the hole, which lasts as long as the
-//! partition.
+//! **Loss.** Before the error is returned, a damaged partition is set aside and replaced by an
+//! empty partition, whose mark includes nothing; a second attempt uses the new partition. A
+//! partition that was lost between two runs does not exist, and [`Documents::holes`] returns its
+//! time. The first read of a damaged document is an error; after that, the document counts as
+//! missing and its time as a hole. A merge into a damaged document creates a new document, and the
+//! same transaction stores the hole, which lasts as long as the partition.
 //!
-//! **Dropping.** A partition is dropped as a whole, with its mark; late cells may create it again.
+//! **Dropping.** A partition is dropped as a whole, with its mark. Late cells may create it again.
 //!
 //! # Names of series
 //!
 //! A [`SeriesId`] is valid in one daemon only, which numbers its series in the order of their
-//! registration. A store that several daemons share must never keep an id. It names a series by the
-//! hash (XXH3, 128 bits) of the key bytes at its registration, which a renaming does not change,
-//! and the number of deleted series of this key, so that a series registered after a deletion has
-//! another name. Such a store gets a function from ids to names when it is opened, calls it once
-//! per document or series of a view, and has a mark for each daemon, because each journal numbers
-//! its own records.
+//! registration. A store that several daemons share must never store an ID. It names a series by
+//! the hash (XXH3, 128 bits) of the key with which the series was registered, which a renaming does
+//! not change, and by the number of earlier series of this key that were deleted. A series that is
+//! registered after a deletion therefore has a different name. When such a store is opened, it
+//! receives a function from IDs to names, which it calls once per document or series of a view. It
+//! has a mark for each daemon, because each journal numbers its records separately.
 
 #[cfg(test)]
 mod conformance;
@@ -75,7 +75,7 @@ pub struct Slot {
     pub cell: Cell,
 }
 
-/// Merges the cells of equal slots, in their order, so that each slot occurs once, ascending.
+/// Merges the cells of the same slot, in their order, so that each slot occurs once, ascending.
 pub(crate) fn merge_equal(slots: &mut Vec<Slot>) {
     slots.sort_by_key(|slot| slot.start);
     slots.dedup_by(|later, kept| {
@@ -111,14 +111,14 @@ pub struct ShellsOfSpan {
     pub count: u64,
 }
 
-/// The stage of a partition: whether changes of it are to be expected.
+/// The stage of a partition: how likely it is to change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// The partition changes.
+    /// The partition changed recently.
     Busy,
-    /// The partition did not change for a while.
+    /// The partition has not changed for a while.
     Quiet,
-    /// The time of the partition is over: only very late samples change it.
+    /// The time of the partition is over; only very late samples still change it.
     Over,
 }
 
@@ -133,18 +133,18 @@ pub(crate) struct Merged {
     pub(crate) created: u64,
     /// Documents whose length changed.
     pub(crate) grown: u64,
-    /// Documents that could not be sealed, because decoding would not restore them exactly.
+    /// Documents that stayed open, because decoding a segment would not restore them exactly.
     pub(crate) refused: u64,
 }
 
-/// The outcome of folding a partition.
+/// The result of folding a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Folded {
     /// Open documents that are sealed now.
     pub(crate) documents: u64,
     /// Bytes of the segment.
     pub(crate) bytes: u64,
-    /// True when folding was given up, because decoding would not restore some cells exactly.
+    /// True when the segment was rejected, because decoding would not restore some cells exactly.
     pub(crate) refused: bool,
 }
 
@@ -153,7 +153,7 @@ pub(crate) struct Folded {
 pub(crate) struct HoleChange {
     /// Times whose cells are missing from now on.
     pub(crate) lost: Vec<Range<UnixMillis>>,
-    /// Times whose cells are all present from now on, also if they are in `lost`.
+    /// Times whose cells are all present from now on, even if they are also in `lost`.
     pub(crate) mended: Vec<Range<UnixMillis>>,
 }
 
@@ -170,8 +170,8 @@ pub(crate) struct Dropped {
     pub(crate) lost: Vec<Range<UnixMillis>>,
 }
 
-/// Passes a merge's cells to the sink, one document after the other. Runs once in a merge; when it
-/// fails, the merge fails with the same error, and nothing is merged.
+/// A function that passes a merge's cells to the sink, one document after the other. It is called
+/// once per merge; when it fails, the merge fails with the same error, and nothing is merged.
 pub(crate) type CellSource<'a> = dyn FnMut(&mut dyn CellSink) -> Result<(), StoreError> + 'a;
 
 /// The sink of a merge's cells.
@@ -185,39 +185,42 @@ pub(crate) trait CellSink {
         cells: &[(usize, Cell)],
     ) -> Result<(), StoreError>;
 
-    /// Stores with the partition that cells of these slots were lost before the merge.
+    /// Records in the partition that cells of these slots were lost before the merge.
     fn lost(&mut self, times: Range<UnixMillis>);
 }
 
-/// Visits a document with its start and series: its cells, or its fault.
+/// A function that visits a document: its start, its series, and its cells or its fault.
 pub(crate) type DocumentVisitor<'a> = dyn FnMut(UnixMillis, SeriesId, Result<&[Cell], String>) + 'a;
 
-/// Visits a block of shells with the start of its documents: its last series, or its first series
-/// and the fault.
+/// A function that visits a block of shells: the start of its documents, and its last series; for a
+/// damaged block, its first series and the fault.
 pub(crate) type ShellVisitor<'a> = dyn FnMut(UnixMillis, SeriesId, Option<&'static str>) + 'a;
 
-/// Documents of all granularities; the module documents the contract. Only one checkpoint at a time
-/// merges; any thread may call everything else at any time.
+/// Documents of all granularities; the contract is in the module's documentation. Only one
+/// checkpoint at a time may merge; any thread may call all other methods at any time.
 pub(crate) trait Documents: Send + Sync + Debug {
-    /// All granularities: first those of the settings, then the retired ones.
+    /// Returns all granularities: first the granularities of the settings, then the retired
+    /// granularities.
     fn granularities(&self) -> &[Granularity];
 
-    /// The place of the partition that holds a time, or would hold it if it existed.
+    /// Returns the place of the partition that contains a time, or would contain it if it existed.
     fn place(&self, granularity: GranularityIndex, at: UnixMillis) -> Place;
 
-    /// The partitions that overlap a range, ascending.
+    /// Returns the partitions that overlap a range, ascending.
     fn places(&self, granularity: GranularityIndex, range: Range<i64>) -> Vec<Place>;
 
-    /// The name of the partition of a place in messages.
+    /// Returns the name of a partition for messages.
     fn name(&self, place: &Place) -> String;
 
-    /// The partition's mark; [`Mark::NONE`] when there is no such partition, or it was damaged.
+    /// Returns the partition's mark; [`Mark::NONE`] when the partition does not exist or was
+    /// damaged.
     fn mark(&self, place: &Place) -> Result<Mark, StoreError>;
 
-    /// The highest record of any mark, and the name of that partition.
+    /// Returns the highest record of all marks, and the name of its partition.
     fn last_record(&self) -> Result<Option<(u64, String)>, StoreError>;
 
-    /// A consistent view of the slots of a granularity that begin within a range of whole slots.
+    /// Returns a consistent view of the slots of a granularity that begin within a range of whole
+    /// slots.
     fn view(
         &self,
         granularity: GranularityIndex,
@@ -241,13 +244,13 @@ pub(crate) trait Documents: Send + Sync + Debug {
         cells: &mut CellSource<'_>,
     ) -> Result<Merged, StoreError>;
 
-    /// Removes the damaged data of a partition; times of lost cells become holes. Nobody may write
-    /// the partition meanwhile.
+    /// Removes the damaged data of a partition; times of lost cells become holes. The partition
+    /// must not be written in the meantime.
     fn drop_damage(&self, place: &Place) -> Result<Dropped, StoreError>;
 
-    /// Converts a partition to its smallest form, if that is worth the work. Changes no cell, no
-    /// shell and no mark. Returns `None` when there was nothing to do. `go_on` receives the number
-    /// of bytes written since its last call, may wait, and returns whether to continue.
+    /// Converts a partition to its smallest form, if that pays off. Changes no cell, no shell and
+    /// no mark. Returns `None` when there was nothing to do. `go_on` receives the number of bytes
+    /// written since its last call, may wait, and returns whether to continue.
     fn seal(
         &self,
         place: &Place,
@@ -273,8 +276,8 @@ pub(crate) trait Documents: Send + Sync + Debug {
         series: &[SeriesId],
     ) -> Result<usize, StoreError>;
 
-    /// Returns the shells of the spans that begin at or after a time, ascending, also those that
-    /// have samples by now.
+    /// Returns the shells of the spans that begin at or after a time, ascending, including shells
+    /// whose documents have received samples.
     fn shells_since(
         &self,
         granularity: GranularityIndex,
@@ -285,32 +288,34 @@ pub(crate) trait Documents: Send + Sync + Debug {
     /// exist, and can be removed again.
     fn drop_partition(&self, id: PartitionId) -> Result<bool, StoreError>;
 
-    /// All partitions.
+    /// Returns all partitions.
     fn partitions(&self) -> Vec<PartitionInfo>;
 
-    /// The number of documents of a partition without its shells; `None` when counting would read
-    /// each document, or when there is no such partition.
+    /// Returns the number of documents of a partition without its shells; `None` when counting
+    /// would require reading each document, or when the partition does not exist.
     fn count(&self, id: PartitionId) -> Result<Option<u64>, StoreError>;
 
     /// Returns whether a partition has sealed documents and no open ones.
     fn is_sealed(&self, id: PartitionId) -> Result<bool, StoreError>;
 
-    /// The times of lost partitions and damaged documents of a granularity.
+    /// Returns the times of lost partitions and damaged documents of a granularity.
     fn holes(&self, granularity: GranularityIndex) -> Vec<Range<UnixMillis>>;
 
-    /// Documents that were found damaged since the start.
+    /// Returns the number of documents that were found damaged since the start.
     fn damaged_documents(&self) -> u64;
 
-    /// Reads every document of a partition, and notes damaged ones. Returns the partition's mark.
+    /// Reads every document of a partition, and records damaged documents. Returns the partition's
+    /// mark.
     fn check(
         &self,
         id: PartitionId,
         visit: &mut DocumentVisitor<'_>,
     ) -> Result<Option<Mark>, StoreError>;
 
-    /// Reads every document of a partition in use, and notes damaged ones, which are holes from then
-    /// on; `fault` gets the file and the fault of each. Returns the number of newly found ones. A
-    /// partition that cannot be read is set aside. `go_on` is called as in [`Self::seal`].
+    /// Reads every document of a partition in use. Damaged documents are recorded and become holes;
+    /// `fault` receives the file and the fault of each of them. Returns the number of documents
+    /// that were newly found damaged. A partition that cannot be read is set aside. `go_on` is
+    /// called as in [`Self::seal`].
     fn check_slowly(
         &self,
         id: PartitionId,
@@ -323,13 +328,13 @@ pub(crate) trait Documents: Send + Sync + Debug {
     -> Result<(), StoreError>;
 }
 
-/// The documents of one granularity over a range, as of one moment.
+/// A consistent view of the documents of one granularity over a range.
 pub(crate) trait DocumentsView: Send + Sync {
-    /// The partitions' ranges and marks, ascending.
+    /// Returns the partitions' ranges and marks, ascending.
     fn marks(&self) -> &[(Range<i64>, Mark)];
 
     /// Appends the slots of a series that hold samples, ascending. In cells of one sample or more
-    /// than two, columns that are not wanted may hold anything.
+    /// than two samples, columns that are not wanted may have any value.
     fn slots(
         &self,
         series: SeriesId,
@@ -337,12 +342,12 @@ pub(crate) trait DocumentsView: Send + Sync {
         out: &mut Vec<Slot>,
     ) -> Result<(), StoreError>;
 
-    /// Appends the spans of documents that overlap the range and are shells of a series, ascending.
-    /// Spans with samples may be among them.
+    /// Appends the spans of a series' shells that overlap the range, ascending. Some of these
+    /// documents may have samples.
     fn shells(&self, series: SeriesId, out: &mut Vec<Range<UnixMillis>>) -> Result<(), StoreError>;
 
-    /// The document of a series that begins at a time within the range, as it is stored; the zeroed
-    /// document of a shell.
+    /// Returns the document of a series that begins at a time within the range, as it is stored.
+    /// For a shell, returns the zeroed document.
     fn stored(
         &self,
         start: UnixMillis,

@@ -1,7 +1,7 @@
 //! The place of a partition in time, and the span of its documents.
 //!
-//! A partition keeps both for good. Changed settings apply to new partitions, which are cut where
-//! they meet existing ones. Must never know: files.
+//! Neither ever changes. Changed settings apply to new partitions, which end where they meet
+//! existing partitions. Must never know: files.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use crate::model::{Granularity, GranularityIndex, PartitionId, Span, UnixMillis}
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) id: PartitionId,
-    /// Exclusive.
+    /// The end, exclusive.
     pub(crate) end: UnixMillis,
     /// Width of a slot.
     pub(crate) width_ms: i64,
@@ -20,12 +20,13 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// The place of a partition with documents of a span.
+    /// Creates the place of a partition whose documents have a span.
     pub(crate) fn new(id: PartitionId, end: UnixMillis, width_ms: i64, document: Span) -> Self {
         Self { id, end, width_ms, document }
     }
 
-    /// The place of a new partition that holds `at`, between the partitions before and after it.
+    /// Returns the place of a new partition that contains `at`, between the partitions before and
+    /// after it.
     pub(crate) fn between(
         granularity: &Granularity,
         index: GranularityIndex,
@@ -37,8 +38,8 @@ impl Place {
         let start = before.map_or(period, |before| period.max(before.end));
         let end = granularity.partition_end(period);
         let end = after.map_or(end, |after| end.min(after.id.start));
-        // Documents must not extend over a cut. When they would, they get the length of documents
-        // in a neighbouring partition.
+        // Documents must not extend beyond the partition. If they would, they get the length of the
+        // documents in a neighbouring partition.
         let fits = |span: &Span| span.start_of(start) == start && span.start_of(end) == end;
         let neighbours = [before, after].into_iter().flatten().map(|place| place.document);
         let mut spans = std::iter::once(granularity.document).chain(neighbours);
@@ -46,37 +47,37 @@ impl Place {
         Self::new(PartitionId { granularity: index, start }, end, granularity.width_ms, document)
     }
 
-    /// The time range of the partition.
+    /// Returns the time range of the partition.
     pub(crate) fn range(&self) -> Range<i64> {
         self.id.start.0..self.end.0
     }
 
-    /// Seconds from the start to `at`.
+    /// Returns the seconds from the start to `at`.
     pub(crate) fn seconds(&self, at: UnixMillis) -> u32 {
         ((at.0 - self.id.start.0) / 1000) as u32
     }
 
-    /// Start of the document that holds `at`.
+    /// Returns the start of the document that contains `at`.
     pub(crate) fn document_start(&self, at: UnixMillis) -> UnixMillis {
         self.document.start_of(at)
     }
 
-    /// Start of the document after the one that begins at `start`.
+    /// Returns the start of the next document after the document that begins at `start`.
     pub(crate) fn next_document(&self, start: UnixMillis) -> UnixMillis {
         self.document.next(start)
     }
 
-    /// Number of slots of the document that begins at `start`.
+    /// Returns the number of slots of the document that begins at `start`.
     pub(crate) fn slots(&self, start: UnixMillis) -> usize {
         self.slot_index(start, self.next_document(start))
     }
 
-    /// Number of the slot that holds `at` in the document that begins at `start`.
+    /// Returns the number of the slot that contains `at`, in the document that begins at `start`.
     pub(crate) fn slot_index(&self, start: UnixMillis, at: UnixMillis) -> usize {
         ((at.0 - start.0) / self.width_ms) as usize
     }
 
-    /// The last millisecond of the partition.
+    /// Returns the last millisecond of the partition.
     pub(crate) fn last(&self) -> UnixMillis {
         self.end.minus(1)
     }
@@ -126,7 +127,8 @@ mod tests {
         check("72m", "2026-11-21T03:00:00Z", midnight, six, "72m");
         check("1h", "2026-11-22T13:00:00Z", tomorrow, "2026-11-23T00:00:00Z", "1h");
         check("16m", "2026-11-21T13:00:00Z", noon, tomorrow, "16m");
-        // No document of 32 minutes ends at six: they are as long as the older ones.
+        // No document of 32 minutes ends at six, so the documents are as long as the older
+        // documents.
         check("32m", "2026-11-21T03:00:00Z", midnight, six, "1h");
     }
 

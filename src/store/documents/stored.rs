@@ -1,18 +1,17 @@
-//! A document as it is stored, byte by byte, for people who want to see it.
+//! A document as it is stored, byte by byte, for display.
 //!
-//! Must never know: how a document is laid out; each implementation of documents describes its own
-//! layout.
+//! Must never know: the layout of a document, which each implementation of documents describes.
 
 use crate::model::{Cell, UnixMillis};
 
 /// The state of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DocumentState {
-    /// The document was created ahead of its time, and every cell is zero.
+    /// The document was preallocated, and every cell is zero.
     Shell,
-    /// The document has samples, and is changed in place.
+    /// The document has samples, and is updated in place.
     Open,
-    /// The document is compressed and does not change; the offsets of its numbers are not shown.
+    /// The document is compressed and immutable; the offsets of its numbers are not shown.
     Sealed,
 }
 

@@ -1,7 +1,7 @@
 //! Rows of neighbouring series: 64 series share a row of the head, of the states and of the
 //! catalog.
 //!
-//! Must never know: the content of rows, the place where they are stored.
+//! Must never know: the content of rows, where they are stored.
 
 use crate::model::{Cell, SeriesId};
 
@@ -16,12 +16,12 @@ pub(crate) fn row_of(series: SeriesId) -> u32 {
     series.0 / SERIES_PER_ROW as u32
 }
 
-/// Returns the row of a series, and its place in the row.
+/// Returns the row of a series, and its lane: the index within the row.
 pub(crate) fn row_and_lane(series: SeriesId) -> (u32, usize) {
     (row_of(series), series.0 as usize % SERIES_PER_ROW)
 }
 
-/// Returns the series at a place in a row.
+/// Returns the series of a lane in a row.
 pub(crate) fn series_at(row: u32, lane: usize) -> SeriesId {
     SeriesId(row * SERIES_PER_ROW as u32 + lane as u32)
 }

@@ -1,6 +1,6 @@
 //! Encodings that journal, head, catalog and segments share: numbers as bytes, series in rows.
 //!
-//! Must never know: the meaning of numbers, the place where they are stored.
+//! Must never know: the meaning of numbers, where they are stored.
 
 pub(crate) mod fixed;
 pub(crate) mod lanes;

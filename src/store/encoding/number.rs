@@ -7,8 +7,8 @@ const POWERS: [f64; 7] = [1.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6];
 /// The largest number up to which every whole number is a double.
 const WHOLE_MAX: u64 = 1 << 53;
 
-/// Returns the rank of a double in the order of all doubles; the rank of -0.0 is the lowest. Bits
-/// that are zero at the end of the double are zero at the end of the rank.
+/// Returns the rank of a double in the order of all doubles; the rank of -0.0 is the lowest. Zero
+/// bits at the end of the double are zero bits at the end of the rank.
 pub(crate) fn ordered(value: f64) -> i64 {
     let bits = value.to_bits() as i64;
     if bits >= 0 { bits } else { (bits & i64::MAX).wrapping_neg() | zero_sign(bits) }

@@ -1,9 +1,10 @@
-//! The files after an erasure: the cells of each level are set, first in the head, then in
-//! documents. A repetition changes nothing more.
+//! The changes of files by an erasure. The cells of each level are set, first in the head and then
+//! in documents. A repetition has no further effect.
 //!
-//! A cell of the head counts unless its partition's mark includes it. When a slot that is erased in
-//! part has such a cell, the remaining cell goes into the head, and otherwise into its document.
-//! Cells that a mark includes are set in the head, too: they count again without the partition.
+//! A cell of the head counts unless its partition's mark includes it. When a partially erased slot
+//! has such a cell, the remaining cell is written to the head, and otherwise to its document. Cells
+//! of the head that a mark includes are also set: they would count again if the partition were
+//! lost.
 //!
 //! Must never know: how the remaining cells were computed.
 
@@ -25,12 +26,12 @@ use crate::{
     },
 };
 
-/// The series that have a cell in the head, with the slots that are erased in part.
+/// The partially erased slots and series that have a cell in the head.
 type InHead = BTreeSet<(i64, SeriesId)>;
 
 impl Store {
-    /// Changes the files of all levels. Nobody else may write them meanwhile, except for seals.
-    /// Returns the number of changed cells.
+    /// Changes the files of all levels. No other thread may write them in the meantime, except to
+    /// seal documents. Returns the number of changed cells.
     pub(super) fn apply(&self, erasure: &Erasure) -> Result<u64, StoreError> {
         let mut erased = 0;
         for index in (0..self.all_granularities().len()).map(GranularityIndex) {
@@ -76,7 +77,7 @@ impl<'a> LevelErasure<'a> {
         Self { store, index, level, series: &erasure.series, whole, cut }
     }
 
-    /// The range of all changed slots.
+    /// Returns the range of all changed slots.
     fn bounds(&self) -> Range<i64> {
         let cut = || self.cut.keys().copied();
         let starts = cut().chain((!self.whole.is_empty()).then_some(self.whole.start));
@@ -151,7 +152,7 @@ impl<'a> LevelErasure<'a> {
             head.rewrite(self.index, |rows| {
                 for (slot, cells, is_absorbed) in &changes {
                     let replaced = rows.replace_cells(*slot, cells)?;
-                    // Cells that the partition includes are counted there.
+                    // Cells that the partition includes are counted with the partition.
                     count += if *is_absorbed { 0 } else { replaced };
                 }
                 Ok(())

@@ -1,8 +1,8 @@
 //! The slots that the range of an erasure cuts, and the cells that remain there.
 //!
-//! A slot that is erased in part keeps the samples outside of the range. When all samples of its
-//! cell are on one side of an edge, the first and last time show it. Otherwise the cells of the
-//! coarsest finer level that has all samples of the cell are merged again.
+//! A partially erased slot keeps the samples outside of the range. The first and last time of a
+//! cell show when all of its samples are on one side of an edge. Otherwise, the cell is merged
+//! again from the coarsest finer level that has all of its samples.
 //!
 //! Must never know: files; it reads views.
 
@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-/// A slot that cannot be erased in part.
+/// A slot that cannot be partially erased.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusedSlot {
     /// The name of the level.
@@ -59,7 +59,8 @@ enum Relation {
 }
 
 impl CutLevel<'_> {
-    /// Returns the cut slots with changed cells, and adds those that cannot be divided to `refused`.
+    /// Returns the cut slots with changed cells. Slots that cannot be divided are added to
+    /// `refused`.
     pub(super) fn cut_slots(&self, refused: &mut Vec<RefusedSlot>) -> Result<CutSlots, StoreError> {
         let edges = [self.range.start, self.range.end];
         let mut starts: Vec<_> =
@@ -143,7 +144,7 @@ impl CutLevel<'_> {
     }
 
     /// Merges the finer cells outside of the range. Returns `None` when the range contains none of
-    /// them, and an error when they do not have all samples of the cell.
+    /// these cells, and an error when they do not have all samples of the cell.
     fn remaining(
         &self,
         view: &LevelView,

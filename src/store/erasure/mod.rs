@@ -1,18 +1,19 @@
 //! Erasure: the samples of chosen series in a range of time are deleted at every level.
 //!
 //! An erasure is a barrier: a checkpoint moves all accepted cells into files, as of a record N, and
-//! then the erasure is stored in the journal ([`plan`]). Everything up to N is in files then, and
-//! everything later in memory, where later samples of the same time count as always. The files are
-//! changed afterwards ([`apply`]); cells are set, not merged, which may be repeated until the next
-//! checkpoint writes files. Each checkpoint therefore completes an erasure first, and so does a
-//! start. Its cut removes the erasure.
+//! then the erasure is stored in the journal ([`plan`]). At this point, all cells up to N are in
+//! files, and all later cells are in memory; samples that arrive later for an erased time count as
+//! usual. The files are changed afterwards ([`apply`]). Cells are set, not merged, so this step can
+//! be repeated until the next checkpoint writes files. Therefore each checkpoint, and each start,
+//! completes the erasure first. The checkpoint's cut removes the erasure from the journal.
 //!
-//! Whole slots in the range are emptied. A slot that the range cuts gets the merged cells of the
-//! next finer level with all of its samples outside of the range, which the erasure contains; when
-//! no finer level has all samples of the slot, the erasure is refused.
+//! Whole slots in the range are emptied. A slot that the range cuts keeps its samples outside of
+//! the range: its new cell is merged from the cells of a finer level that has all samples of the
+//! slot, and is part of the erasure. When no finer level has all samples of the slot, the erasure
+//! is refused.
 //!
 //! The replacement of single readings ([`replace`]) is an erasure without a range: all of its cells
-//! are in slots that keep some samples, among them the new ones.
+//! are in slots that keep some samples, including the new readings.
 //!
 //! Must never know: who erases, and why.
 
@@ -31,15 +32,15 @@ use super::{
 };
 
 impl Store {
-    /// Returns whether an erasure is stored whose files are not changed completely.
+    /// Returns true while the files of a stored erasure are not changed completely.
     pub fn is_erasing(&self) -> bool {
         !matches!(*self.inner.erasure.lock(), Pending::Nothing)
     }
 
-    /// Completes the erasure that an appender stored, unless a checkpoint completed it already.
+    /// Completes the stored erasure, unless a checkpoint has already completed it.
     ///
     /// # Errors
-    /// When a file cannot be written: the next checkpoint completes the erasure.
+    /// When a file cannot be written. The next checkpoint then completes the erasure.
     pub fn complete_erasure(&self) -> Result<(), StoreError> {
         let _no_checkpoint = self.inner.checkpointing.lock();
         self.settle_erasure()
@@ -62,8 +63,8 @@ impl Store {
         Ok(())
     }
 
-    /// Restores the erasure since the last cut: its effect on states, which may be stored as they
-    /// were before it.
+    /// Restores the effect of the erasure since the last cut on the states, which may have been
+    /// stored before the erasure.
     pub(super) fn restore_erasure(&self) -> Result<(), StoreError> {
         let Some(erasure) = self.inner.journal.erasure()? else { return Ok(()) };
         let series_count = self.inner.dictionary.read().id_count();

@@ -84,7 +84,7 @@ fn describe(slots: &[RefusedSlot]) -> String {
         let RefusedSlot { level, times, is_finest, series } = slot;
         let (start, end) = (times.start, times.end);
         let reason = if *is_finest {
-            "which is the finest level and keeps no single samples"
+            "which is the finest level and does not keep single samples"
         } else {
             "and no finer level has all of them"
         };
@@ -112,7 +112,7 @@ pub(crate) struct ErasurePlan {
 }
 
 impl Store {
-    /// Plans an erasure. Nothing may be accepted, and no checkpoint may run meanwhile.
+    /// Plans an erasure. While it plans, nothing may be accepted and no checkpoint may run.
     pub(crate) fn plan_erasure(
         &self,
         request: &ErasureRequest,
@@ -142,8 +142,8 @@ impl Store {
         Ok(if refused.is_empty() { Ok(plan) } else { Err(ErasureRefusal::Cut(refused)) })
     }
 
-    /// Returns true when a level may have all samples of a coarser one: both are of one class, or
-    /// one of them is retired.
+    /// Returns true when a level may have all samples of a coarser level: both belong to one class,
+    /// or one of them is retired.
     fn may_have_samples_of(&self, finer: GranularityIndex, coarser: GranularityIndex) -> bool {
         let class = |index| self.inner.classes.of_level(index).map(|class| class.first);
         let [finer_ms, coarser_ms] = [finer, coarser].map(|index| self.granularity(index).width_ms);
@@ -184,8 +184,8 @@ impl Store {
         Ok(ErasurePlan { matched, series, ..ErasurePlan::default() })
     }
 
-    /// Returns the maximum number of documents of series in a range: those of existing partitions,
-    /// at the levels of the series' classes, and at retired levels.
+    /// Returns the maximum number of documents of series in a range: documents in existing
+    /// partitions of the levels of the series' classes and of retired levels.
     fn documents_within(&self, series: &[SeriesId], range: &Range<UnixMillis>) -> u64 {
         let of_classes = self.inner.catalog.read().series_classes().count_within(series, range);
         let mut documents = 0_u64;
@@ -204,7 +204,7 @@ impl Store {
         documents
     }
 
-    /// Counts the cells and samples of a plan at each level that has some.
+    /// Counts the cells and samples of a plan at each level that has any.
     pub(crate) fn count_erased(
         &self,
         plan: &ErasurePlan,

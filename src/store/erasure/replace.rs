@@ -1,8 +1,8 @@
-//! The plan of replacing readings: the cells that change at each level, without a file.
+//! The plan of replacing readings: the cells that change at each level.
 //!
-//! A cell stores no single readings. The reading of a time can be replaced when it is the only one
-//! of its cell, at the finest level that has it. Coarser cells are merged again from a finer level
-//! that has all of their samples.
+//! A cell stores no single readings. A reading can be replaced when it is the only reading of its
+//! cell at the finest level that has it. Coarser cells are merged again from a finer level that has
+//! all of their samples.
 //!
 //! Must never know: files; it reads views.
 
@@ -134,8 +134,8 @@ impl ReplacePlan {
 }
 
 impl Store {
-    /// Plans the replacement of readings, in their order. Nothing may be accepted, and no
-    /// checkpoint may run meanwhile.
+    /// Plans the replacement of readings, in their order. While it plans, nothing may be accepted
+    /// and no checkpoint may run.
     pub(crate) fn plan_replacement(
         &self,
         readings: &[NewReading],
@@ -257,7 +257,7 @@ impl ReplaceStep<'_> {
                         (false, _) => ReplaceRefusal::Incomplete { level, times, n },
                     }));
                 };
-                // Without a change at a finer level, no sample has this time.
+                // Without a change at a finer level, no stored sample has this time.
                 finest.is_some().then_some(merged)
             };
             if let Some(new) = new {

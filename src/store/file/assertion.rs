@@ -13,12 +13,12 @@ use std::{
 };
 
 thread_local! {
-    /// The place of this thread's last panic.
+    /// The location of this thread's last panic.
     static PLACE: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// Runs a function that reads or writes a redb file; returns `Err` with the place when an assertion
-/// of redb failed.
+/// Runs a function that reads or writes a redb file. Returns `Err` with the location when an
+/// assertion of redb failed.
 pub(crate) fn catch<T>(run: impl FnOnce() -> T) -> Result<T, String> {
     note_places();
     match panic::catch_unwind(AssertUnwindSafe(run)) {
@@ -33,8 +33,9 @@ pub(crate) fn catch<T>(run: impl FnOnce() -> T) -> Result<T, String> {
     }
 }
 
-/// Returns true for a place in redb's code. The compiler names the files of other packages by their
-/// paths: the folder has the name of the package, and its version unless the package is vendored.
+/// Returns true for a location in redb's code. The compiler names the files of other packages by
+/// their paths: the folder has the name of the package, and its version unless the package is
+/// vendored.
 fn is_of_redb(place: &str) -> bool {
     let Some((package, _)) = place.rsplit_once("/src/") else { return false };
     let name = package.rsplit('/').next().unwrap_or_default();

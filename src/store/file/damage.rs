@@ -1,8 +1,8 @@
-//! Damage in a file that is otherwise sound: documents, rows of the head, and the holes that the
-//! file remembers after they were replaced.
+//! Damage in a file that is otherwise intact: damaged documents and rows of the head, and the holes
+//! that the file stores after these were replaced.
 //!
-//! Each place is noted once, so that its loss is logged and counted once. Must never know: the
-//! content of the places.
+//! Each damaged entry is noted once, so that its loss is logged and counted once. Must never know:
+//! the content of the entries.
 
 use std::{
     collections::BTreeSet,
@@ -19,23 +19,23 @@ use super::{
 };
 use crate::{model::UnixMillis, store::error::StoreError};
 
-/// The maximum number of places that are named in the log; further ones are only counted.
+/// The maximum number of damaged entries that are logged; further entries are only counted.
 const NAMED_MAX: usize = 100;
 
-/// Keys of damaged places, and the holes that the file remembers.
+/// Keys of damaged entries, and the holes that the file stores.
 #[derive(Debug, Default)]
 pub(crate) struct Damage {
     places: Mutex<BTreeSet<u64>>,
     holes: Mutex<Holes>,
     /// The number of holes when the file was opened.
     from_before: u64,
-    /// True when the stored holes were damaged, until they are written again.
+    /// True when the stored holes were damaged and have not been written again.
     is_unreadable: AtomicBool,
 }
 
 impl Damage {
-    /// Reads the stored holes of a slot width. When these are damaged, `otherwise` is one hole,
-    /// which is logged: it covers more than was lost.
+    /// Reads the stored holes of a slot width. When these are damaged, the range `otherwise`
+    /// becomes a hole, and this is logged, because it covers more than was lost.
     pub(crate) fn read(
         file: &DatabaseFile,
         width_ms: i64,
@@ -68,8 +68,8 @@ impl Damage {
         Ok(Self { places: Mutex::default(), holes: Mutex::new(holes), from_before, is_unreadable })
     }
 
-    /// Notes a place by its key; returns true when it is new. `log` names a new place in the log,
-    /// unless too many are named already.
+    /// Notes a damaged entry by its key. Returns true when the entry is new. `log` logs a new
+    /// entry, unless too many entries have been logged.
     pub(crate) fn note(&self, key: u64, log: impl FnOnce()) -> bool {
         let mut places = self.places.lock();
         let is_new = places.insert(key);
@@ -79,22 +79,22 @@ impl Damage {
         is_new
     }
 
-    /// Returns the keys of the noted places, ascending.
+    /// Returns the keys of the noted entries, ascending.
     pub(crate) fn keys(&self) -> Vec<u64> {
         self.places.lock().iter().copied().collect()
     }
 
-    /// Returns whether a place was noted.
+    /// Returns true when an entry was noted.
     pub(crate) fn has(&self, key: u64) -> bool {
         self.places.lock().contains(&key)
     }
 
-    /// Returns whether a place between two keys was noted; the second key is exclusive.
+    /// Returns true when an entry in a range of keys was noted.
     pub(crate) fn has_within(&self, keys: Range<u64>) -> bool {
         self.places.lock().range(keys).next().is_some()
     }
 
-    /// Forgets the noted places, which no longer exist.
+    /// Forgets the noted entries, which no longer exist.
     pub(crate) fn forget_places(&self) {
         self.places.lock().clear();
     }
@@ -109,7 +109,7 @@ impl Damage {
         self.is_unreadable.store(false, Ordering::Relaxed);
     }
 
-    /// Returns the number of noted places.
+    /// Returns the number of noted entries.
     pub(crate) fn count(&self) -> u64 {
         self.places.lock().len() as u64
     }

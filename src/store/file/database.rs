@@ -2,8 +2,8 @@
 //!
 //! redb refuses every use of a database after an I/O error. The next use closes and reopens the
 //! file, which then contains all earlier commits; it contains the failed commit only if nothing but
-//! the sync failed. A new file is filled under a temporary name and then renamed, so that an
-//! existing file is complete; a read never creates a missing file.
+//! the sync failed. A new file is filled under a temporary name and then renamed, so that every
+//! existing file is complete. A read never creates a missing file.
 //!
 //! Must never know: tables and their content.
 
@@ -24,7 +24,7 @@ use redb::{
 use super::{assertion, medium::Medium, watched::Watched};
 use crate::store::error::StoreError;
 
-/// The end of the names of unfinished files.
+/// The suffix of the names of unfinished files.
 pub(crate) const UNFINISHED: &str = ".new";
 
 /// The options of a file.
@@ -116,7 +116,8 @@ impl DatabaseFile {
         &self.name
     }
 
-    /// Converts an error of redb to a store error with the operation and this file.
+    /// Returns a function that converts an error of redb to a store error with the operation and
+    /// this file.
     pub(crate) fn fail<E: Into<redb::Error>>(
         &self,
         operation: &'static str,
@@ -176,7 +177,8 @@ impl DatabaseFile {
     fn shut(&self, open: &mut Option<Open>) {
         let Some(Open { db, .. }) = open.take() else { return };
         if self.is_damaged() {
-            // Closing writes to the file; when this write fails too, redb may end the process.
+            // Closing a database writes to its file. When this write also fails, redb may end the
+            // process.
             Box::leak(Box::new(db));
         } else if let Err(place) = assertion::catch(|| drop(db)) {
             tracing::warn!(file = self.name, place, "a file was not closed cleanly");
@@ -194,7 +196,7 @@ impl DatabaseFile {
             let problem = format!("{operation}: an assertion failed at {place}");
             Err(StoreError::Corrupt { file: self.name.clone(), problem })
         });
-        // The function may read other files, too.
+        // The function may also read other files.
         if outcome.as_ref().is_err_and(|fault| fault.is_damage_of(&self.name)) {
             self.damaged.store(true, Ordering::Relaxed);
         }

@@ -33,8 +33,8 @@ pub(crate) fn create_folders(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes the names of a folder and of all its parents durable: the process that created one of them
-/// may have been stopped before its sync.
+/// Makes the names of a folder and of all its parents durable, because the process that created one
+/// of them may have been stopped before the sync.
 pub(crate) fn settle_above(folder: &Path) -> io::Result<()> {
     sync_above(&folder.canonicalize()?, &mut |above| File::open(above)?.sync_all())
 }
@@ -69,7 +69,7 @@ pub(super) fn create_file(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Copies a file to a new one durably; returns its size. A failed copy leaves no file.
+/// Copies a file to a new file durably. Returns its size in bytes. A failed copy leaves no file.
 pub(crate) fn copy_file(from: &Path, to: &Path) -> io::Result<u64> {
     let mut source = File::open(from)?;
     let mut copy = create_file(to)?;
@@ -86,8 +86,7 @@ pub(crate) fn copy_file(from: &Path, to: &Path) -> io::Result<u64> {
 mod tests {
     use super::*;
 
-    /// Regression: `mkdir -p` had created three folders, and the power was cut before the system
-    /// wrote their names.
+    /// Regression: after `mkdir -p` had created three folders, a power failure lost their names.
     #[test]
     fn the_names_of_all_folders_above_are_synced() {
         let synced = |refused: io::ErrorKind| {

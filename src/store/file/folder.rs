@@ -110,7 +110,7 @@ impl Folder {
                 Ok(_) if kind.is_file() || kind.is_dir() => {}
                 Ok(_) | Err(_) => {
                     let name = entry.file_name();
-                    tracing::warn!(folder, ?name, "skipped an entry that is no file of a store");
+                    tracing::warn!(folder, ?name, "skipped an entry that is not a file of a store");
                 }
             }
         }
@@ -199,7 +199,8 @@ impl Medium for Folder {
         let path = self.path(name)?;
         let file = OpenOptions::new().write(true).custom_flags(flags).open(path)?;
         let bytes = file.metadata()?.len().saturating_add(beyond).min(bytes_max);
-        // This is the system call: the C library would write zeros where it is not supported.
+        // This calls the system directly: the C library would write zeros if the file system does
+        // not support the call.
         Ok(fallocate(&file, FallocateFlags::KEEP_SIZE, 0, bytes.max(1))?)
     }
 
@@ -213,7 +214,7 @@ impl Medium for Folder {
 }
 
 fn backend(name: &str, file: File) -> io::Result<Box<dyn StorageBackend>> {
-    // Checkpoints change these files, also while another program fills the disk.
+    // Checkpoints change these files, even while another program fills the disk.
     if [HEAD_FILE, JOURNAL_FILE].contains(&name) {
         return Ok(Box::new(SteadyFile::new(file)?));
     }
@@ -359,7 +360,7 @@ mod tests {
         assert_eq!(folder.copy("one/file", &target).unwrap(), 1);
     }
 
-    /// Regression: after a failed sync, the kernel has pages in memory that are on no disk.
+    /// Regression: after a failed sync, the kernel keeps pages in memory that are not on the disk.
     #[test]
     fn opening_a_file_drops_its_cached_pages() {
         let (_dir, folder) = folder();

@@ -24,7 +24,7 @@ const HOLES_MAX: usize = 128;
 const HOLE_BYTES: usize = 16;
 const CHECK_BYTES: usize = 8;
 
-/// The number of low bits of a key of stretches that contain the slot width in milliseconds.
+/// The number of low bits that contain the slot width in milliseconds, in a key of stretches.
 const WIDTH_BITS: u32 = 27;
 
 /// Returns the key of the stretches of a level: the slot width and, for a level of a class, bits of
@@ -42,7 +42,7 @@ pub(crate) fn width_of_key(key: i64) -> i64 {
     key & ((1 << WIDTH_BITS) - 1)
 }
 
-/// A bounded set of disjoint ranges of time, ascending. Beyond the limit, neighbouring ranges are
+/// A bounded set of disjoint time ranges, ascending. Beyond the limit, neighbouring ranges are
 /// joined; no range is dropped.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Holes(Vec<Range<UnixMillis>>);

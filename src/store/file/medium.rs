@@ -15,8 +15,8 @@ pub trait Medium: Send + Sync + Debug {
     fn format(&self) -> u64 {
         FORMAT_VERSION
     }
-    /// Opens an existing file. Pages that the system could not write are dropped from its cache
-    /// first, so that readers see the content of the medium.
+    /// Opens an existing file. First, pages that the system could not write are dropped from its
+    /// cache, so that readers see the content of the medium.
     fn open(&self, name: &str) -> io::Result<Box<dyn StorageBackend>>;
     /// Creates an empty file; the name must be free. The name is durable after `settle`.
     fn create(&self, name: &str) -> io::Result<Box<dyn StorageBackend>>;
@@ -31,8 +31,8 @@ pub trait Medium: Send + Sync + Debug {
     fn exists(&self, name: &str) -> io::Result<bool>;
     /// Renames a file durably, and replaces a file with the new name.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
-    /// Makes the name of an existing file durable; a rename that failed may have changed the name
-    /// without its sync.
+    /// Makes the name of an existing file durable. A failed rename may have changed the name
+    /// without syncing it.
     fn settle(&self, name: &str) -> io::Result<()>;
     /// Allocates the blocks of a file, and blocks for `beyond` bytes after its end, `bytes_max` in
     /// all from its start, so that writes there need no free space. Changes neither the content nor
@@ -40,7 +40,7 @@ pub trait Medium: Send + Sync + Debug {
     fn allocate(&self, name: &str, beyond: u64, bytes_max: u64) -> io::Result<()>;
     /// Returns the size of a file on the medium in bytes.
     fn allocated_bytes(&self, name: &str) -> io::Result<u64>;
-    /// Copies a file out of the medium durably, and returns its size in bytes. Nobody may write the
-    /// file meanwhile.
+    /// Copies a file out of the medium durably, and returns its size in bytes. The file must not be
+    /// written in the meantime.
     fn copy(&self, name: &str, target: &Path) -> io::Result<u64>;
 }

@@ -19,9 +19,9 @@ pub(crate) const HEAD_FILE: &str = "head.redb";
 pub(crate) const OBJECTS_FILE: &str = "objects.redb";
 /// The folder of partitions, with a folder for each granularity.
 const FOLDER: &str = "partitions";
-/// The end of the names of files with tables.
+/// The suffix of the names of files with tables.
 pub(crate) const FILE_END: &str = ".redb";
-/// The end of a segment's name, after the name of its partition and a number.
+/// The suffix of a segment's name, after the name of its partition and a number.
 const SEGMENT_END: &str = ".sealed";
 
 /// A unit in milliseconds that divides a partition's span, and the format of the start in the name.
@@ -36,7 +36,7 @@ pub(crate) fn partition_folder(granularity: &Granularity) -> String {
 /// Returns the name of a partition's file below the data directory.
 pub(crate) fn partition_file(granularity: &Granularity, range: Range<i64>) -> String {
     let Range { start, end } = range;
-    // The name has as many digits as partitions need to differ.
+    // The name contains only as much of the time as distinguishes partitions.
     let is_whole = |(unit_ms, _): &&(i64, &str)| [start, end].iter().all(|at| at % unit_ms == 0);
     let format = match FILE_NAMES.iter().find(is_whole) {
         Some((_, format)) => format,

@@ -1,7 +1,7 @@
-//! A data directory that is only read: writes stay in memory.
+//! A data directory that is opened without changing it: writes stay in memory.
 //!
 //! Opening a redb file may repair it, and opening a store may finish a checkpoint. `granary verify`
-//! does both without changing a byte on the disk, also on read-only mounts.
+//! does both without changing a byte on the disk, even on read-only mounts.
 //!
 //! Must never know: the content of the files.
 
@@ -154,8 +154,8 @@ impl Image {
         Ok(page.into())
     }
 
-    /// Calls `visit` with each page that overlaps the range, its number, and the overlap's place
-    /// in the page and in the range.
+    /// Calls `visit` with the number of each page that overlaps the range, and with the position of
+    /// the overlap in the page and in the range.
     fn pages_of(
         offset: u64,
         length: usize,
@@ -196,7 +196,7 @@ impl StorageBackend for OverlayFile {
 
     fn set_len(&self, length: u64) -> io::Result<()> {
         let mut image = self.0.lock();
-        // Bytes beyond a shorter end are zero when the file grows again.
+        // Bytes beyond a truncated end are zero when the file grows again.
         if length < image.length {
             let last = length / PAGE_BYTES;
             let mut page = image.page(last)?;

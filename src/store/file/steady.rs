@@ -1,7 +1,7 @@
 //! A file that keeps the blocks after its end when its length changes.
 //!
-//! redb often makes a file longer and shorter again; the system frees all blocks after the new end,
-//! which another program could take while the disk is nearly full. Must never know: the content.
+//! redb often extends a file and then truncates it. The system frees the blocks after the new end,
+//! and on a nearly full disk, another program could use them. Must never know: the content.
 
 use std::{fs::File, io, ops::Bound, os::unix::fs::MetadataExt};
 

@@ -1,4 +1,5 @@
-//! The version of the files' format: the versions that can be read, and the messages about others.
+//! The version of the files' format: the versions that can be read, and the errors for other
+//! versions.
 //!
 //! Must never know: how versions differ.
 
@@ -32,7 +33,7 @@ pub(crate) fn check(file: &str, version: u64, present: u64) -> Result<(), StoreE
     Err(StoreError::Mismatch { file: file.to_owned(), problem })
 }
 
-/// The error for a file of a build before the first release.
+/// Returns the error for a file of a build before the first release.
 pub(crate) fn prerelease(file: &str, version: u64) -> StoreError {
     let problem = format!(
         "format {version} of a build before the first release, which no release reads: use an \

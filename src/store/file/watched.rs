@@ -3,7 +3,8 @@
 //! After the first failed read or write, redb refuses every use of a database, and later callers do
 //! not see the cause. With this file, the store recognizes the failure and reopens the database.
 //!
-//! The file also counts the bytes that each thread writes, so that a commit knows its own bytes.
+//! The file also counts the bytes that each thread writes, so that a commit can report its number
+//! of bytes.
 //!
 //! Must never know: the reaction to a failure.
 
@@ -33,7 +34,7 @@ pub(crate) fn note_written(bytes: usize) {
     WRITTEN.set(WRITTEN.get().wrapping_add(bytes as u64));
 }
 
-/// A file, and whether an operation on it failed.
+/// A file with a flag that is set when an operation on it fails.
 #[derive(Debug)]
 pub(crate) struct Watched {
     file: Box<dyn StorageBackend>,

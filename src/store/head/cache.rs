@@ -2,8 +2,8 @@
 //!
 //! A query of one metric over many hosts reads one cell of each of many rows. Without the cache, it
 //! spends most of its time on finding, copying and verifying the page of each row. The key of a row
-//! contains the slot's version: the last journal record with which the slot was changed. A change
-//! therefore invalidates no entry: nobody reads the rows of an earlier version. Must never know:
+//! contains the slot's version: the last journal record with which the slot was changed. Therefore
+//! a change invalidates no entry: no reader uses the rows of an earlier version. Must never know:
 //! the content of rows.
 
 use std::{collections::HashMap, sync::Arc};
@@ -128,7 +128,7 @@ mod tests {
         keep(3, b"three");
         assert_eq!(found(4), Some(b"three".to_vec()));
         cache.note_change(0, SLOT, 5);
-        // A reader of the head as of before the change gets no row, neither before nor after the
+        // A reader with a view from before the change finds no row, either before or after the
         // commit.
         assert!(cache.slot(0, SLOT, 4).is_none());
         assert_eq!(found(5), None);

@@ -155,8 +155,8 @@ impl Head {
         self.damage.iter().map(|damage| damage.holes_from_before()).sum::<u64>() + lost as u64
     }
 
-    /// Returns the slots of a granularity whose rows were damaged or lost with a head, also in
-    /// earlier runs.
+    /// Returns the slots of a granularity whose rows were damaged or lost with a head, in this run
+    /// or an earlier one.
     pub(crate) fn holes(&self, index: GranularityIndex) -> Vec<Range<UnixMillis>> {
         let (damage, width_ms) = (&self.damage[index.0], self.widths_ms[index.0]);
         let mut slots: Vec<_> = damage.keys().into_iter().map(slot_of_key).collect();
@@ -174,7 +174,7 @@ impl Head {
         holes
     }
 
-    /// Adds slots whose cells were lost with a head to the holes; the next cut makes them durable.
+    /// Adds slots whose cells were lost with a head to the holes; the next cut stores them durably.
     pub(crate) fn add_lost(&self, slots: &[InHead]) {
         let mut lost = self.lost.write();
         for (lost_slots, key) in lost.iter_mut().zip(&self.keys) {
@@ -183,8 +183,8 @@ impl Head {
         }
     }
 
-    /// Stores durably which slots were lost with heads. Call it before the head is written: after
-    /// that, the head no longer looks older than the last cut.
+    /// Stores durably which slots were lost with heads. Must be called before the head is written,
+    /// because after a write the head no longer looks older than the last cut.
     pub(crate) fn keep_lost(&self) -> Result<(), StoreError> {
         self.register.journal().keep_lost(&self.lost(), &self.presumed)
     }
@@ -235,8 +235,9 @@ impl Head {
         Ok(HeadReader { file, damage, through, rows, cache, granularity: index.0 })
     }
 
-    /// Reads all rows of a granularity, slot by slot, and notes damaged ones; returns the number of
-    /// newly found ones. `go_on` gets the bytes read since its last call, and returns false to stop.
+    /// Reads all rows of a granularity, slot by slot, and notes damaged rows. Returns the number of
+    /// rows that were newly found damaged. `go_on` receives the number of bytes read since its last
+    /// call, and returns false to stop.
     pub(crate) fn check_rows(
         &self,
         index: GranularityIndex,
@@ -265,8 +266,8 @@ impl Head {
         self.write_version(index, (through, through), change)
     }
 
-    /// Changes cells of one granularity that are in the head already, in one transaction. No
-    /// checkpoint may run meanwhile.
+    /// Changes cells of one granularity that are already in the head, in one transaction. No
+    /// checkpoint may run in the meantime.
     pub(crate) fn rewrite(
         &self,
         index: GranularityIndex,
@@ -277,7 +278,7 @@ impl Head {
         self.write_version(index, (through, through + 1), change)
     }
 
-    /// Changes one granularity; changed slots are of another version in the cache.
+    /// Changes one granularity. Changed slots have a new version in the cache.
     fn write_version(
         &self,
         index: GranularityIndex,
@@ -306,7 +307,7 @@ impl Head {
         Ok(())
     }
 
-    /// Sets the head aside and creates a new one when an error was caused by its damage; returns
+    /// Sets the head aside and creates a new head if an error was caused by its damage. Returns
     /// true in this case.
     pub(crate) fn replace_if_damaged(&self, fault: &StoreError) -> Result<bool, StoreError> {
         if !fault.is_damage_of(HEAD_FILE) {
@@ -319,7 +320,7 @@ impl Head {
         }
         self.register.set_aside(HEAD_FILE, fault)?;
         // The first write to the new head makes it as new as the last cut, so the lost slots must
-        // be stored before.
+        // be stored first.
         let in_head = self.register.journal().in_head(&self.presumed)?;
         let in_head = self.keys.iter().zip(in_head);
         let slots = in_head.filter_map(|(key, slots)| Some(InHead { key: *key, slots: slots? }));

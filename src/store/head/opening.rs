@@ -24,7 +24,8 @@ use crate::{
     },
 };
 
-/// The time after the end of the last run in which samples may lie, because of senders' clocks.
+/// The maximum time after the end of the last run for which samples may exist, because of senders'
+/// clocks.
 const PRESUMED_AHEAD_MS: i64 = 86_400_000;
 
 /// A head's file, and its damage by granularity.

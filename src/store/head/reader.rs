@@ -1,5 +1,5 @@
-//! A consistent view of one granularity of the head: single rows, and the rows of several slots
-//! side by side.
+//! A consistent view of one granularity of the head: single rows, or the rows of several slots in
+//! parallel.
 //!
 //! Must never know: when rows are written and removed.
 
@@ -39,7 +39,7 @@ impl HeadReader {
         self.file.guard("read", || slots(&self.rows, range))
     }
 
-    /// Returns true when a row of a slot was found damaged, also by earlier runs.
+    /// Returns true when a row of a slot was found damaged, in this run or an earlier one.
     pub(crate) fn is_lost(&self, slot_start: i64) -> bool {
         self.damage.has_within(key(slot_start, 0)..key(slot_start + 1000, 0))
             || self.damage.holes().has(UnixMillis(slot_start))
@@ -51,7 +51,7 @@ impl HeadReader {
         SlotReader { head: self, slot_start, cached }
     }
 
-    /// Reads the rows of a slot, and notes damaged ones; returns their bytes.
+    /// Reads the rows of a slot, and notes damaged rows. Returns the number of bytes read.
     pub(super) fn check_slot(&self, slot_start: i64) -> Result<u64, StoreError> {
         self.file.guard("read", || {
             let rows = self.rows.range(key(slot_start, 0)..key(slot_start + 1000, 0));
@@ -69,7 +69,7 @@ impl HeadReader {
         })
     }
 
-    /// Returns a cursor over the rows of several slots, side by side.
+    /// Returns a cursor over the rows of several slots in parallel.
     pub(crate) fn cursor(&self, slot_starts: &[i64]) -> Result<RowCursor<'_>, StoreError> {
         self.file.guard("read", || {
             let open = |start: &i64| {
@@ -124,7 +124,7 @@ pub(crate) struct RowCursor<'a> {
 }
 
 impl RowCursor<'_> {
-    /// Returns the lowest row that was not taken yet from any slot.
+    /// Returns the lowest row that was not yet taken.
     pub(crate) fn next_row(&mut self) -> Result<Option<u32>, StoreError> {
         let rows = self.slots.iter_mut();
         // `take` reports an error.
@@ -150,7 +150,7 @@ impl RowCursor<'_> {
                 let Some(entry) = rows.next_if(is_next) else { continue };
                 let (key, bytes) = entry.map_err(fail("read"))?;
                 let mut cells = Box::new([Cell::EMPTY; SERIES_PER_ROW]);
-                // A checkpoint moves the intact rows only, so the error is ignored.
+                // A checkpoint moves only intact rows, so the error is ignored.
                 if let Ok(Some(row)) = read_row(self.damage, key.value(), bytes.value()) {
                     row.merge_into(&mut cells);
                     out(*slot, cells);

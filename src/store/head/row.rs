@@ -2,8 +2,7 @@
 //!
 //! Properties that neighbours share are stored once: the times of their samples, the shapes of
 //! their values, and the milliseconds between readings. A cell is read without decoding the values
-//! of the cells before it. FORMAT.md describes the bytes. Must never know: the place where rows are
-//! stored.
+//! of the cells before it. FORMAT.md describes the bytes. Must never know: where rows are stored.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -56,15 +55,15 @@ fn take_u32(bytes: &mut &[u8]) -> Option<u32> {
 pub struct Row<'a> {
     /// The bit i is set when series i of the row has a cell.
     present: u64,
-    /// The bit i is set when the times of the cell of series i differ from those of the cell
-    /// before.
+    /// The bit i is set when the times of the cell of series i differ from those of the previous
+    /// cell.
     turns: u64,
     /// The times of the first cell, then of each cell with a bit in `turns`.
     times: &'a [u8],
     elapsed: [u32; Elapsed::COUNT_MAX],
     shapes: &'a [[u8; Shape::BYTES]],
     /// The position of each cell's shape; empty when there is one shape.
-    places: &'a [u8],
+    positions: &'a [u8],
     values: &'a [u8],
 }
 
@@ -101,8 +100,9 @@ impl<'a> Row<'a> {
         let shapes = usize::from(take_byte(rest)?);
         let (shapes, tail) = rest.split_at_checked(shapes * Shape::BYTES)?;
         let shapes = shapes.as_chunks().0;
-        let (places, values) = tail.split_at_checked(if shapes.len() > 1 { count } else { 0 })?;
-        Some(Self { present, turns, times, elapsed, shapes, places, values })
+        let (positions, values) =
+            tail.split_at_checked(if shapes.len() > 1 { count } else { 0 })?;
+        Some(Self { present, turns, times, elapsed, shapes, positions, values })
     }
 
     /// Passes the cells of the wanted lanes to `out`, ascending; `None` when a cell is unreadable.
@@ -114,24 +114,24 @@ impl<'a> Row<'a> {
         let length = |shape: &u8| lengths.get(usize::from(*shape)).copied().unwrap_or(0);
         let mut times = self.times;
         let (mut current, mut turns) = (Times::take(&mut times)?, 0);
-        let (mut place, mut from) = (0, 0);
+        let (mut position, mut from) = (0, 0);
         let mut left = wanted & self.present;
         while left != 0 {
             let lane = left.trailing_zeros();
             left &= left - 1;
             let before = (1_u64 << lane) - 1;
             let next = (self.present & before).count_ones() as usize;
-            from += match self.places.get(place..next) {
+            from += match self.positions.get(position..next) {
                 Some(between) => between.iter().map(length).sum(),
                 // All cells have the only shape.
-                None => (next - place) * length(&0),
+                None => (next - position) * length(&0),
             };
-            place = next;
+            position = next;
             while turns < (self.turns & (before | 1 << lane)).count_ones() {
                 current = Times::take(&mut times)?;
                 turns += 1;
             }
-            let cell = self.decode(self.shape(place)?, self.values.get(from..)?, current)?;
+            let cell = self.decode(self.shape(position)?, self.values.get(from..)?, current)?;
             out(lane as usize, cell);
         }
         Some(())
@@ -142,8 +142,8 @@ impl<'a> Row<'a> {
         self.cells(u64::MAX, |lane, cell| out[lane].merge(&cell))
     }
 
-    fn shape(&self, place: usize) -> Option<Shape> {
-        let index = if self.shapes.len() > 1 { *self.places.get(place)? } else { 0 };
+    fn shape(&self, position: usize) -> Option<Shape> {
+        let index = if self.shapes.len() > 1 { *self.positions.get(position)? } else { 0 };
         Some(Shape::from_bytes(*self.shapes.get(usize::from(index))?))
     }
 
@@ -179,7 +179,7 @@ pub struct RowWriter {
     times: Vec<u8>,
     elapsed: Elapsed,
     shapes: Vec<Shape>,
-    places: Vec<u8>,
+    positions: Vec<u8>,
     values: Vec<u8>,
 }
 
@@ -198,19 +198,19 @@ impl RowWriter {
             }
             present |= 1 << lane;
             let shape = cell::encode(cell, &mut self.elapsed, &mut self.values);
-            let place = self.shapes.iter().position(|known| *known == shape);
-            let place = place.unwrap_or_else(|| {
+            let position = self.shapes.iter().position(|known| *known == shape);
+            let position = position.unwrap_or_else(|| {
                 self.shapes.push(shape);
                 self.shapes.len() - 1
             });
-            self.places.push(place as u8);
+            self.positions.push(position as u8);
         }
         (present != 0).then(|| self.finish(present, turns, key))
     }
 
     fn clear(&mut self) {
-        let Self { row, times, elapsed, shapes, places, values } = self;
-        [row, times, places, values].into_iter().for_each(Vec::clear);
+        let Self { row, times, elapsed, shapes, positions, values } = self;
+        [row, times, positions, values].into_iter().for_each(Vec::clear);
         shapes.clear();
         elapsed.clear();
     }
@@ -228,7 +228,7 @@ impl RowWriter {
         row.push(self.shapes.len() as u8);
         self.shapes.iter().for_each(|shape| row.extend_from_slice(&shape.to_bytes()));
         if self.shapes.len() > 1 {
-            row.extend_from_slice(&self.places);
+            row.extend_from_slice(&self.positions);
         }
         row.extend_from_slice(&self.values);
         let checksum = checksum_of(row, key);

@@ -1,5 +1,4 @@
-//! Rows as bytes: cells are read as they were written, to the last bit, and damaged bytes are
-//! refused.
+//! Tests of rows: cells are restored bit for bit, and damaged bytes are refused.
 
 use proptest::prelude::*;
 

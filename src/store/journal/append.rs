@@ -15,11 +15,11 @@ use crate::{
     store::{dictionary::changes::SeriesUpdate, error::StoreError},
 };
 
-/// A failed append, which may have reached the disk all the same. It was not acknowledged, and the
+/// A failed append, which may have reached the disk nevertheless. It was not acknowledged, and the
 /// next append or change of series removes it.
 #[derive(Debug, Default)]
 pub(super) struct Unsure {
-    /// True when series may be stored whose registration was never confirmed.
+    /// True when series may be stored although their registration was never confirmed.
     has_series: bool,
     /// The rows in the table of changes before the failed append.
     changes: BTreeMap<u32, Option<Vec<u8>>>,
@@ -50,8 +50,8 @@ impl Unsure {
 }
 
 impl Journal {
-    /// Makes one record and new series durable. `series_count` is the number of series before, and
-    /// the id of the first new series.
+    /// Makes one record and new series durable. `series_count` is the number of existing series,
+    /// and the ID of the first new series.
     pub(crate) fn append(
         &self,
         number: u64,
@@ -62,7 +62,7 @@ impl Journal {
         let mut log = self.log.lock();
         let mut unsure = self.unsure.lock();
         if !new_series.is_empty() || !unsure.is_empty() {
-            // A failed record is removed first, because it may contain ids of failed series.
+            // A failed record is removed first, because it may contain IDs of failed series.
             log.settle()?;
             unsure.has_series |= !new_series.is_empty();
             self.file.transact("append", |txn| {
@@ -86,7 +86,7 @@ impl Journal {
     }
 
     /// Makes changes of known series durable in one transaction, with new series that replace some
-    /// of them. `series_count` is the id of the first new series.
+    /// of them. `series_count` is the ID of the first new series.
     pub(crate) fn change_series(
         &self,
         series_count: u32,

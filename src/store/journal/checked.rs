@@ -1,5 +1,5 @@
 //! Checksums of the journal's rows and numbers. redb verifies its pages when it repairs a database,
-//! not when it reads a row, and one flipped bit would make a batch count again.
+//! but not when it reads a row, and one flipped bit could make a batch count twice.
 //!
 //! FORMAT.md describes the bytes. Must never know: the meaning of rows and numbers.
 
@@ -13,12 +13,12 @@ use crate::store::{error::StoreError, file::names::JOURNAL_FILE};
 pub(super) const CHECK_BYTES: usize = 8;
 /// The end of the key of a number's checksum.
 const CHECK_END: &str = "_check";
-/// The maximum number of damaged rows that are named; further ones are only counted.
+/// The maximum number of damaged rows that are described; further rows are only counted.
 const NAMED_MAX: usize = 100;
 
-/// A key of a table whose rows have checksums, which are seeded with it.
+/// A key of a table of rows with checksums. The key seeds the checksum.
 pub(super) trait RowKey {
-    /// The seed.
+    /// Returns the seed.
     fn seed(&self) -> u64;
 }
 
@@ -87,8 +87,8 @@ impl StoredNumber {
         self.check == self.number.map(|number| check_of(key, number))
     }
 
-    /// Returns true when the stored number, or the stored checksum, is that of `number`: at least
-    /// one of both is intact.
+    /// Returns true when the stored number equals `number`, or the stored checksum matches it: at
+    /// least one of the two is intact.
     pub(super) fn proves(self, key: &str, number: u64) -> bool {
         self.number == Some(number) || self.check == Some(check_of(key, number))
     }
@@ -105,8 +105,8 @@ pub(super) fn stored(
     Ok(StoredNumber { number: value(key)?, check: value(&check_key(key))? })
 }
 
-/// The rows that were found damaged since the start: descriptions of the first, and the number of
-/// all.
+/// The rows that were found damaged since the start: descriptions of the first rows, and the total
+/// number.
 #[derive(Debug, Default)]
 pub(super) struct DamagedRows(Mutex<(Vec<String>, u64)>);
 
@@ -122,7 +122,7 @@ impl DamagedRows {
         }
     }
 
-    /// Returns the descriptions of the first damaged rows, and the number of all.
+    /// Returns the descriptions of the first damaged rows, and the total number.
     pub(super) fn get(&self) -> (Vec<String>, u64) {
         self.0.lock().clone()
     }

@@ -1,8 +1,8 @@
 //! Compact columns of a record: whole numbers as differences of their differences, which are mostly
 //! zero, and doubles without the zero bytes at their ends. FORMAT.md describes the bytes.
 //!
-//! Every sample is encoded before it is durable, so the encoding is fast rather than small. Must
-//! never know: the meaning of columns.
+//! Every sample is encoded before it is durable, so speed matters more than size. Must never know:
+//! the meaning of columns.
 
 use crate::store::encoding::varint::{put_varint, take_varint, unzigzag, zigzag};
 

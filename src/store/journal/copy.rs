@@ -18,7 +18,7 @@ use crate::store::{
 
 impl Journal {
     /// Writes a journal with the current content into an empty folder; returns the number and the
-    /// size in bytes of the log's files. No checkpoint may run meanwhile.
+    /// size in bytes of the log's files. No checkpoint may run in the meantime.
     pub(crate) fn copy_to(
         &self,
         target: &Arc<dyn Medium>,
@@ -65,7 +65,8 @@ fn copy_table<K: redb::Key + 'static, V: redb::Value + 'static>(
     table: TableDefinition<'_, K, V>,
 ) -> Result<(), StoreError> {
     let source = match from.open_table(table) {
-        // The table of epochs begins with the first rules, that of erasures with an erasure.
+        // The table of epochs exists since the first rules, the table of erasures since the last
+        // erasure.
         Err(TableError::TableDoesNotExist(_)) => return Ok(()),
         source => source.map_err(fail("copy"))?,
     };

@@ -1,10 +1,11 @@
 //! The cut: the end of a checkpoint in the journal. It stores states and senders as of the
 //! checkpoint's last record, in parts, then the number of that record.
 //!
-//! Rows of states are stored in order, and the journal notes the row up to which they are stored,
-//! and the record. After a crash between two parts, a replay skips the series of these rows up to
-//! that record, because their cells are in the head and in documents by then. A replay may mark a
-//! sender's number twice, which is harmless. Must never know: the earlier steps of a checkpoint.
+//! Rows of states are stored in order. With each part, the journal stores the row up to which
+//! states are stored, and the number of the record. After a crash between two parts, a replay skips
+//! the series of these rows up to that record, because their cells are already in the head and in
+//! documents. A replay may mark a sender's number twice, which is harmless. Must never know: the
+//! earlier steps of a checkpoint.
 
 use std::sync::Arc;
 
@@ -28,7 +29,7 @@ use crate::{
 pub(crate) enum CutPart {
     /// Rows of states; all rows below `end` are then as of the record `through`.
     States { through: u64, rows: Vec<EncodedRow>, end: u32 },
-    /// Windows of senders; `None` for forgotten senders.
+    /// Windows of senders; `None` for removed senders.
     Senders(Vec<(Arc<str>, Option<SenderWindow>)>),
     /// The last part: the records up to `through` are no longer needed. `in_head` are the slots
     /// whose cells are in the head, `lost` the slots that were lost with heads. The states contain
@@ -83,7 +84,7 @@ impl CutPart {
                 in_head::store(txn, in_head, OPERATION)?;
                 in_head::store_lost(txn, lost, OPERATION)?;
                 txn.delete_table(ERASURES).map_err(fail(OPERATION))?;
-                // The start has already reported damage of the former number.
+                // The start has already reported damage of the previous number.
                 set(VERSION_KEY, format)?;
                 set(THROUGH_KEY, *through)?;
                 set(LAST_RUN_KEY, now.0.max(0) as u64)

@@ -1,6 +1,6 @@
 //! Epochs of the rules: each begins at a time that is later than every sample accepted before it
-//! began, and is valid for samples of its times. So the class of a sample follows from its series
-//! and its time alone, whenever the sample arrives and however often it is replayed.
+//! began, and is valid for samples of its times. Therefore the class of a sample depends only on
+//! its series and its time, whenever the sample arrives and however often it is replayed.
 //!
 //! The row of an epoch is a checked row; FORMAT.md describes the bytes. Must never know: the table
 //! of the rows.
@@ -37,8 +37,8 @@ impl Epoch {
             push_text(&mut row, class);
             row.extend((selector.matchers().len() as u16).to_le_bytes());
             for TagMatcher { tag, comparison, value } in selector.matchers() {
-                let place = TagComparison::ALL.iter().position(|known| known == comparison);
-                row.push(place.unwrap_or_default() as u8);
+                let position = TagComparison::ALL.iter().position(|known| known == comparison);
+                row.push(position.unwrap_or_default() as u8);
                 push_text(&mut row, tag);
                 push_text(&mut row, value);
             }
@@ -56,9 +56,9 @@ impl Epoch {
             let (matchers, after) = rest.split_first_chunk()?;
             rest = after;
             let mut read = || {
-                let (place, after) = rest.split_first()?;
+                let (position, after) = rest.split_first()?;
                 rest = after;
-                let comparison = *TagComparison::ALL.get(usize::from(*place))?;
+                let comparison = *TagComparison::ALL.get(usize::from(*position))?;
                 let (tag, value) = (take_text(&mut rest)?, take_text(&mut rest)?);
                 Some(TagMatcher { tag, comparison, value })
             };

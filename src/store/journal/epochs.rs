@@ -15,7 +15,7 @@ impl Journal {
     /// Returns the epochs of the rules, ascending; empty for a store that never had rules.
     ///
     /// # Errors
-    /// When a row is damaged: without the rules, records could count in files of two classes.
+    /// When a row is damaged. Without the rules, records could count in files of two classes.
     pub(crate) fn epochs(&self) -> Result<Vec<Epoch>, StoreError> {
         let txn = self.file.read()?;
         self.file.guard("read", || {

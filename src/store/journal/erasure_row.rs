@@ -23,7 +23,7 @@ pub(crate) struct Erasure {
     pub(crate) cut: Vec<CutSlot>,
 }
 
-/// A slot that is erased in part.
+/// A partially erased slot.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct CutSlot {
     /// The name of the level.
@@ -37,7 +37,7 @@ pub(crate) struct CutSlot {
 /// The erasure since the last cut.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum Pending {
-    /// There is none, or its files are changed.
+    /// There is no erasure, or its files are already changed.
     #[default]
     Nothing,
     /// The files are not changed yet.

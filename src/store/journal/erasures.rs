@@ -1,4 +1,5 @@
-//! The journal's table of erasures: the last one since the last cut, if there was one.
+//! The journal's table of erasures, which contains the erasure since the last cut, if there was
+//! one.
 //!
 //! FORMAT.md describes the bytes. Must never know: how samples are erased.
 
@@ -43,7 +44,7 @@ impl Journal {
         })
     }
 
-    /// Removes the erasure, because it is unknown whether it was stored.
+    /// Removes an erasure of which it is unknown whether it was stored.
     pub(crate) fn remove_erasure(&self) -> Result<(), StoreError> {
         const OPERATION: &str = "remove a deletion of samples";
         self.file.transact(OPERATION, |txn| {

@@ -1,7 +1,7 @@
-//! The registered files as the journal stores them, and the ends of partitions.
+//! The journal's tables of registered files and of the ends of partitions.
 //!
-//! Partitions may be longer or shorter than in the settings, and a lost file cannot report its
-//! range. Must never know: the content of the files, and which of them exist.
+//! The ends are stored because partitions may be longer or shorter than in the settings, and a lost
+//! file cannot report its range. Must never know: the content of the files, which files exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use redb::{ReadableTable, TableDefinition, WriteTransaction};
 use super::{Journal, fail, with_check};
 use crate::{model::UnixMillis, store::error::StoreError};
 
-/// The table of registered files, see the register.
+/// The table of registered files; see the register.
 pub(super) const FILES: TableDefinition<'_, &str, ()> = TableDefinition::new("files");
 /// The ends of partitions whose files are registered or were lost.
 pub(super) const ENDS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("ends");

@@ -1,6 +1,6 @@
-//! Release of space: files of the log without needed records are removed, and free space in the
-//! file of the tables is released when there is much of it, because changes of the tables wait
-//! meanwhile.
+//! Release of space. Log files without needed records are removed. Free space in the file of the
+//! tables is released only when there is much of it, because changes of the tables must wait in the
+//! meantime.
 //!
 //! Must never know: which records are needed.
 
@@ -18,7 +18,7 @@ const SERIES_BYTES: u64 = 256;
 /// The bytes that are allocated after the end of the file.
 const SLACK_BYTES: u64 = 1 << 20;
 
-/// The bounds from which space is released.
+/// The limits of free space, above which it is released.
 #[derive(Debug)]
 pub(super) struct FreeSpace {
     bytes_max: AtomicU64,
@@ -60,9 +60,10 @@ impl Journal {
             (log.covered(through), log.has_spares())
         };
         for first in covered.iter().copied() {
-            // As many files are spare as the log needs between two checkpoints.
+            // The number of spare files is the number of files that the log needs between two
+            // checkpoints.
             let recycle = || log::recycle(&self.medium, first, covered.len());
-            // On a full disk, the reserve may have no block for another name.
+            // On a full disk, the folder of spare files may have no block for another name.
             let is_spare = has_spares && recycle().unwrap_or(false);
             if !is_spare {
                 log::remove(&self.medium, first)?;

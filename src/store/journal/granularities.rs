@@ -26,7 +26,7 @@ const TO: &str = "..";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StoredGranularity {
     pub(crate) granularity: Granularity,
-    /// The time before which slots may contain fewer samples than those of other granularities.
+    /// The time before which slots may contain fewer samples than the slots of other granularities.
     pub(crate) complete_since: UnixMillis,
     /// The time since which the granularity is not in the settings and accepts no samples.
     pub(crate) retired: Option<UnixMillis>,
@@ -182,7 +182,7 @@ pub(crate) fn guess(name: &str, settings: &GranularitySet) -> Option<StoredGranu
 }
 
 /// Returns the granularities that these settings remove; their cells in the journal must be written
-/// to their files before.
+/// to their files first.
 pub(crate) fn removed_granularities<'a>(
     stored: &'a [StoredGranularity],
     settings: &GranularitySet,
@@ -272,8 +272,8 @@ mod tests {
         assert_eq!(retired(&kept), [all.as_slice()[1].clone()]);
         assert_eq!(as_set(&kept, "journal.redb").unwrap(), some);
         assert_eq!(StoredGranularity::from_text("5m", &kept[1].to_text()), Some(kept[1].clone()));
-        // The granularity stays without files, too, during its retention: the head may have its
-        // last samples.
+        // During its retention, the granularity also stays without files, because the head may have
+        // its last samples.
         let fileless = |now| retired(&reconcile(&kept, &some, &names(&["1m"]), Some(NOW), now));
         assert_eq!(fileless(NOW.plus(86_400_000)), [all.as_slice()[1].clone()]);
         assert_eq!(fileless(NOW.plus(400 * 86_400_000)), []);
@@ -287,7 +287,7 @@ mod tests {
         assert_eq!(again[1].gaps().holes, [NOW..back.plus(1)]);
         let text = again[1].to_text();
         assert_eq!(StoredGranularity::from_text("5m", &text), Some(again[1].clone()));
-        // After a second removal, both ranges are missing, and no more.
+        // After a second removal, exactly these two ranges are missing.
         let twice = reconcile(&again, &some, &names(&["5m"]), Some(back.plus(99)), back.plus(99));
         let text = twice[1].to_text();
         assert_eq!(StoredGranularity::from_text("5m", &text), Some(twice[1].clone()));

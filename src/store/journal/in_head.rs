@@ -20,7 +20,7 @@ use crate::{
 /// The table of slots whose cells are in the head.
 pub(super) const IN_HEAD: StretchTable = TableDefinition::new("in_head");
 
-/// Slots of one level, with its key, see [`stretch_key`](crate::store::file::holes::stretch_key).
+/// Slots of one level, with its key; see [`stretch_key`](crate::store::file::holes::stretch_key).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct InHead {
     pub(crate) key: i64,

@@ -1,4 +1,4 @@
-//! Loading at a start: all series, and their states.
+//! Loading of all series and their states at a start.
 //!
 //! Must never know: the receiver of the series.
 
@@ -22,8 +22,8 @@ const BYTES_AT_ONCE: usize = 1 << 20;
 const SERIES_BYTES_MIN: u64 = 64;
 
 impl Journal {
-    /// Returns the approximate number of series, from the last id; the size of the file limits the
-    /// effect of a damaged id.
+    /// Returns the approximate number of series, from the last ID; the size of the file limits the
+    /// effect of a damaged ID.
     pub(crate) fn series_count(&self) -> Result<usize, StoreError> {
         let most = self.file.bytes()? / SERIES_BYTES_MIN;
         let txn = self.file.read()?;
@@ -34,9 +34,9 @@ impl Journal {
         })
     }
 
-    /// Reads all series in the order of their ids, passes their bytes, in whole series for
+    /// Reads all series in the order of their IDs, passes their bytes, in whole series for
     /// [`series_row::take`], to `out`, and restores their states. Both tables are read in turns, so
-    /// that the receiver works meanwhile. Ends early when `out` breaks.
+    /// that the receiver can work in parallel. Ends early when `out` breaks.
     pub(crate) fn load(
         &self,
         states: &mut SeriesStates,
@@ -49,7 +49,7 @@ impl Journal {
             let remembered = txn.open_table(STATES).map_err(fail("read"))?;
             let mut remembered = remembered.iter().map_err(fail("read"))?.peekable();
             let mut restore = |states: &mut SeriesStates, rows_known: usize| {
-                // An unreadable row is read now, too, and reported.
+                // An unreadable row is read now, so that it is reported.
                 let is_known = |entry: &Result<(redb::AccessGuard<'_, u32>, _), _>| {
                     entry.as_ref().map_or(true, |(row, _)| (row.value() as usize) < rows_known)
                 };
@@ -114,7 +114,7 @@ impl Journal {
         }
     }
 
-    /// Continues without some rows of states and of seen times, so that none of their samples
+    /// Continues without damaged rows of states and of seen times, so that none of their samples
     /// counts twice.
     fn lose(
         &self,

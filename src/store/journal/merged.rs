@@ -1,5 +1,5 @@
-//! The journal's table of series that were merged into others. The table of changes has these
-//! series as deleted.
+//! The journal's table of series that were merged into other series. In the table of changes, these
+//! series are marked as deleted.
 //!
 //! FORMAT.md describes the bytes. Must never know: the samples of series.
 

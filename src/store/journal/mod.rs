@@ -2,7 +2,7 @@
 //! series and the states as of the last checkpoint.
 //!
 //! One group commit is one append to the log. New series are stored before the record that contains
-//! their ids.
+//! their IDs.
 //!
 //! Must never know: the meaning of batches; the catalog applies them.
 
@@ -89,8 +89,8 @@ const LAST_RUN_KEY: &str = "last_run";
 const LOG_KEY: &str = "log";
 const STATES_THROUGH_KEY: &str = "states_through";
 const STATES_ROWS_KEY: &str = "states_rows";
-/// The options of the tables' file; its size is bounded, so a start after a crash may read all of
-/// it.
+/// The options of the tables' file. Its size is bounded, so that a start after a crash can read the
+/// whole file.
 const OPTIONS: FileOptions = FileOptions { cache_bytes: 16 << 20, quick_repair: false };
 
 /// A sender with its window; `None` when its accepted numbers are unknown.
@@ -113,7 +113,7 @@ pub(crate) struct Journal {
 
 impl Journal {
     /// Opens the journal, or creates the first one of a store. When other files of a store exist,
-    /// the journal was lost, and a new one would make every batch count again.
+    /// the journal was lost, and a new journal would make every batch count again.
     pub(crate) fn open(medium: &Arc<dyn Medium>) -> Result<Self, StoreError> {
         let fault =
             |cause| StoreError::Io { operation: "find", file: JOURNAL_FILE.to_owned(), cause };
@@ -145,7 +145,7 @@ impl Journal {
     }
 
     /// Returns descriptions of the first rows that were found damaged since the start, and the
-    /// number of all.
+    /// total number.
     pub(crate) fn damaged_rows(&self) -> (Vec<String>, u64) {
         self.damaged.get()
     }
@@ -159,7 +159,7 @@ impl Journal {
         self.file.bytes().unwrap_or(0) + self.log_bytes.load(Ordering::Relaxed)
     }
 
-    /// Returns the changes of series since their definitions, by id.
+    /// Returns the changes of series since their definitions, by ID.
     pub(crate) fn changes(&self) -> Result<Vec<SeriesUpdate>, StoreError> {
         let unknown = "its name is unknown: its samples are hidden, and its sender's next samples \
                        begin a new series";

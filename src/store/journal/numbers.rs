@@ -1,4 +1,4 @@
-//! The journal's numbers, and the substitutes for damaged ones.
+//! The journal's numbers, and substitutes for damaged numbers.
 //!
 //! A substitute never makes a sample count twice: the head and the partitions store the last record
 //! whose cells they contain, and a replay of such a record does not change them. The next
@@ -29,7 +29,7 @@ use crate::{
 use parking_lot::Mutex;
 use redb::{ReadTransaction, WriteTransaction};
 
-/// The substitutes for damaged numbers, until sound ones are written.
+/// The substitutes for damaged numbers, until new numbers are written.
 pub(super) type Settled = Mutex<BTreeMap<&'static str, Option<u64>>>;
 
 /// The extent of other files, in records.

@@ -1,4 +1,4 @@
-//! The projects in the journal's tables, for a downgrade: the earlier format has none.
+//! The projects in the journal's tables, for a downgrade to a format without projects.
 //!
 //! Must never know: who belongs to a project.
 
@@ -13,7 +13,7 @@ use crate::{
     store::error::StoreError,
 };
 
-/// Returns a project beside `default` that has a series which is not deleted.
+/// Returns a project other than `default` that has a series that is not deleted.
 pub(crate) fn with_series(txn: &ReadTransaction) -> Result<Option<String>, StoreError> {
     let series = txn.open_table(SERIES).map_err(fail("read"))?;
     let changes = txn.open_table(CHANGES).map_err(fail("read"))?;
@@ -38,7 +38,7 @@ pub(crate) fn with_series(txn: &ReadTransaction) -> Result<Option<String>, Store
     Ok(None)
 }
 
-/// Removes the senders of projects beside `default`.
+/// Removes the senders of projects other than `default`.
 pub(crate) fn remove_senders(txn: &WriteTransaction) -> Result<(), StoreError> {
     const OPERATION: &str = "remove senders";
     let mut senders = txn.open_table(SENDERS).map_err(fail(OPERATION))?;

@@ -17,7 +17,7 @@ const RECORD_VERSION: u8 = 1;
 /// The batches of one group commit.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Record {
-    /// The time of the commit. It decides which granularities keep a sample, also in a replay.
+    /// The time of the commit. It decides which granularities keep a sample, even in a replay.
     pub(crate) now: UnixMillis,
     pub(crate) batches: Vec<AcceptedBatch>,
 }

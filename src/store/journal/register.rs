@@ -1,10 +1,10 @@
 //! The register: the files with data that the journal lists, and the files that were lost.
 //!
 //! A file is created, then registered, then filled; it is removed from the register before it is
-//! deleted. A registered file that is missing was therefore lost, whenever the process ended, and
-//! an unregistered file contains nothing that was acknowledged. The register stores the end of each
-//! partition, also of a lost one, because the settings may have changed by then. Must never know:
-//! the content of the files.
+//! deleted. Therefore a registered file that is missing was lost, no matter when the process ended,
+//! and an unregistered file contains nothing that was acknowledged. The register stores the end of
+//! each partition, even of a lost one, because the settings may have changed by then. Must never
+//! know: the content of the files.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,13 +22,13 @@ use crate::{
 
 /// The folder of damaged files, and of markers of missing files.
 pub(crate) const DAMAGED_FOLDER: &str = "damaged";
-/// The end of the name of a file; a number after it distinguishes several files.
+/// The suffix of the name of a file; a number after it distinguishes several files.
 const END: &str = ".redb";
-/// The end of the name of a marker, which records that a file is missing.
+/// The suffix of the name of a marker, which records that a file is missing.
 pub(crate) const MISSING: &str = ".missing";
-/// The end of the name of a segment, after its number and a dot.
+/// The suffix of the name of a segment, after its number and a dot.
 const SEALED: &str = "sealed";
-/// The beginning of the name of a set-aside file whose loss no longer counts.
+/// The prefix of the name of a set-aside file whose loss no longer counts.
 const REBUILT: &str = "rebuilt-";
 
 /// The registered files, and the files that were lost.
@@ -108,7 +108,7 @@ impl Register {
         let new: Vec<_> = files.iter().map(|(file, _)| file).filter(is_new).cloned().collect();
         let end = |(file, end): &(String, Option<UnixMillis>)| {
             let before = known.ends.get(file).copied();
-            // A lost partition in this place may have been longer.
+            // A lost partition at this time may have been longer.
             let end = if self.is_lost(file) { (*end)?.max(before?) } else { (*end)? };
             (Some(end) != before).then(|| (file.clone(), end))
         };
@@ -125,7 +125,7 @@ impl Register {
     pub(crate) fn forget(&self, file: &str) -> Result<(), StoreError> {
         let mut known = self.known.lock();
         if known.files.contains(file) {
-            // A partition that was lost in this place before remains a hole.
+            // A partition that was lost at this time before remains a hole.
             let ends: &[_] = if self.is_lost(file) { &[] } else { &[file] };
             self.journal.forget_files(&[file], ends)?;
             known.files.remove(file);
@@ -250,7 +250,7 @@ impl Register {
         self.forget_lost(file)
     }
 
-    /// Returns the name, followed by a number when another file has the name.
+    /// Returns the name; adds a number when another file has the name.
     fn free_name(&self, name: &str) -> Result<String, StoreError> {
         let mut free = name.to_owned();
         for number in 2_u32.. {
@@ -278,7 +278,7 @@ pub(crate) fn missing(
     Ok(missing)
 }
 
-/// Returns whether a set-aside file was a segment of a set-aside partition.
+/// Returns true when a set-aside file was a segment of a set-aside partition.
 fn is_segment_of(partition: &str, other: &str) -> bool {
     let stem = partition.strip_suffix(END).unwrap_or(partition);
     let rest = other.strip_prefix(stem).and_then(|rest| rest.strip_prefix('.'));

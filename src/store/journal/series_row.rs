@@ -11,7 +11,7 @@ use crate::model::{Kind, SeriesInfo, SeriesKey};
 const LENGTH_BYTES: usize = 4;
 
 /// Encodes the new series of one commit as one row, because a commit may define thousands. The
-/// first id is the key of the row.
+/// first ID is the key of the row.
 pub(crate) fn encode(first: u32, series: &[SeriesInfo]) -> Vec<u8> {
     let mut row = Vec::with_capacity(series.len() * 96);
     for (id, info) in (first..).zip(series) {
@@ -35,22 +35,23 @@ fn check(id: u32, bytes: &[u8]) -> u64 {
 pub(super) struct ReadRow {
     /// The series in the format of [`take`], with an empty entry for a lost series.
     pub(super) series: Vec<u8>,
-    /// The ids of the lost series.
+    /// The IDs of the lost series.
     pub(super) lost: Vec<u32>,
-    /// The id of the next row.
+    /// The ID of the next row.
     pub(super) next: u32,
 }
 
 impl ReadRow {
-    /// Parses a row; `None` when damage hides the number of its series, because their ids would be
-    /// assigned again. `next` is the key of the next row, if there is one: ids have no gaps.
+    /// Parses a row. Returns `None` when damage hides the number of its series, because their IDs
+    /// would otherwise be assigned again. `next` is the key of the next row, if there is one; IDs
+    /// have no gaps.
     pub(super) fn new(first: u32, mut row: &[u8], next: Option<u32>) -> Option<Self> {
         let mut read = Self { next: first, ..Self::default() };
         while !row.is_empty() {
             let id = read.next;
             let lengths = length(row).into_iter().flat_map(|length| {
-                // All lengths with one flipped bit are tried, because a wrong length would damage
-                // all series after it.
+                // All lengths with one flipped bit are tried, because a wrong length would make all
+                // later series unreadable.
                 let flipped = (0..u32::BITS).map(move |bit| length ^ 1 << bit);
                 std::iter::once(length).chain(flipped)
             });
@@ -101,7 +102,7 @@ struct Entry<'a> {
 }
 
 impl Entry<'_> {
-    /// Returns true when the series is intact and has the id.
+    /// Returns true when the series is intact and has the ID.
     fn is_of(&self, id: u32) -> bool {
         check(id, self.bytes) == self.check
     }
@@ -157,7 +158,7 @@ fn decode_text(bytes: &[u8]) -> Option<(&str, &[u8])> {
     Some((std::str::from_utf8(text).ok()?, rest))
 }
 
-/// Returns all series of a row that begins with id 0; `None` when the row is damaged.
+/// Returns all series of a row that begins with ID 0; `None` when the row is damaged.
 fn decode(row: &[u8]) -> Option<Vec<SeriesInfo>> {
     let read = ReadRow::new(0, row, None)?;
     let mut list = &*read.series;

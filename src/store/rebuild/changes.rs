@@ -14,7 +14,8 @@ use crate::store::{
     journal::register::{DAMAGED_FOLDER, MISSING, aside_name},
 };
 
-/// Returns the names of all files, also of unfinished ones and of damaged ones that were set aside.
+/// Returns the names of all files, including unfinished files and damaged files that were set
+/// aside.
 pub(super) fn files(medium: &Arc<dyn Medium>) -> Result<BTreeSet<String>, StoreError> {
     let mut names: BTreeSet<String> = data_files(medium)?.into_iter().collect();
     let fault = |folder: &str| {

@@ -1,6 +1,6 @@
-//! One granularity is rebuilt from the next finer one.
+//! The rebuild of one granularity from the next finer granularity.
 //!
-//! Must never know: damaged bytes; damage was removed before.
+//! Must never know: damaged bytes, which were removed before.
 
 use std::ops::Range;
 
@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-/// One granularity, its gaps, and what can be done about them.
+/// One granularity, its gaps, and the part of them that can be rebuilt.
 pub(super) struct LevelStep<'a> {
     store: &'a Store,
     index: GranularityIndex,
@@ -44,8 +44,8 @@ struct Period {
 }
 
 impl<'a> LevelStep<'a> {
-    /// Finds what can be done. In a dry run, `planned` are the times that the finer granularity
-    /// would get.
+    /// Finds the times that can be rebuilt. In a dry run, `planned` contains the times that would
+    /// be rebuilt at the finer granularity.
     pub(super) fn new(
         store: &'a Store,
         index: GranularityIndex,
@@ -91,7 +91,7 @@ impl<'a> LevelStep<'a> {
         Ok(Self { store, index, finer, coarse, is_dry, gaps, asked, todo, missing, report })
     }
 
-    /// The times that are rebuilt.
+    /// Returns the times that are rebuilt.
     pub(super) fn todo(&self) -> &Times {
         &self.todo
     }
@@ -113,7 +113,7 @@ impl<'a> LevelStep<'a> {
         Ok(self.report)
     }
 
-    /// The ranges of lost partitions that may be changed.
+    /// Returns the ranges of lost partitions that may be changed.
     fn lost(&self) -> Vec<(String, Range<UnixMillis>)> {
         let folder = partition_folder(self.coarse);
         let lost = self.store.inner.register.lost(&folder).into_iter();
@@ -130,7 +130,8 @@ impl<'a> LevelStep<'a> {
         all
     }
 
-    /// The partitions with something to rebuild, and those that replace lost ones.
+    /// Returns the partitions with times to rebuild, and the partitions that replace lost
+    /// partitions.
     fn places(&self) -> Vec<Place> {
         let lost = Times::of(self.lost().into_iter().map(|(_, range)| range));
         let stays = lost.and(&self.missing);
@@ -185,7 +186,7 @@ impl<'a> LevelStep<'a> {
         Ok(())
     }
 
-    /// The documents of a partition with something to rebuild.
+    /// Returns the documents of a partition with times to rebuild.
     fn periods(&self, place: &Place) -> Result<Vec<Period>, StoreError> {
         let documents = &self.store.inner.documents;
         let mut periods = Vec::new();
@@ -202,7 +203,7 @@ impl<'a> LevelStep<'a> {
         Ok(periods)
     }
 
-    /// Forgets lost files whose missing times are holes of the partitions in their place now.
+    /// Forgets lost files whose missing times are now holes of the partitions that replaced them.
     fn forget_losses(&self) -> Result<(), StoreError> {
         let mut lost = self.lost().into_iter();
         lost.try_for_each(|(file, _)| self.store.inner.register.forget_loss(&file))
@@ -225,7 +226,7 @@ impl<'a> LevelStep<'a> {
         for range in all {
             holes.add(range);
         }
-        // The times before the first rebuilt slot are incomplete as before.
+        // The times before the first rebuilt slot remain incomplete.
         self.store.inner.journal.set_complete(&self.coarse.name, first, &holes)?;
         let mut gaps = self.store.inner.gaps.write();
         let gaps = &mut gaps[self.index.0];
@@ -240,7 +241,7 @@ fn in_ms(times: &Times) -> Vec<RebuiltTimes> {
     ranges.map(|range| RebuiltTimes { start: range.start.0, end: range.end.0 }).collect()
 }
 
-/// Computes the missing cells of a document, and passes those that differ to the sink.
+/// Computes the missing cells of a document, and passes the cells that differ to the sink.
 fn rebuild_document(
     sink: &mut dyn CellSink,
     period: &Period,

@@ -1,12 +1,12 @@
-//! Rebuilding: a coarser granularity is computed from the next finer one where its data was lost,
-//! or where it was added later.
+//! Rebuilding: a coarser granularity is computed from the next finer granularity for times whose
+//! data was lost, or before the granularity was added.
 //!
 //! The store of a stopped data directory first moves every cell into documents and removes damaged
 //! data, whose times become holes. Then each granularity, from finer to coarser, replaces the cells
 //! of its missing slots, and forgets the holes in the same transaction. Replacing is idempotent, so
 //! an interrupted run can be repeated, and no cell counts twice.
 //!
-//! Must never know: who asks for it.
+//! Must never know: who requests a rebuild.
 
 mod changes;
 mod level;
@@ -38,14 +38,14 @@ pub struct RebuildWork {
 }
 
 impl RebuildWork {
-    /// Everything that is missing.
+    /// Returns the work of rebuilding all missing times of all granularities.
     pub fn all() -> Self {
         let range = UnixMillis::EARLIEST..UnixMillis::LATEST;
         Self { range, granularities: Vec::new() }
     }
 }
 
-/// A range of time in Unix ms.
+/// A time range, in Unix milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct RebuiltTimes {
     /// The start.
@@ -61,7 +61,8 @@ pub struct RebuiltLevel {
     pub granularity: String,
     /// The finer granularity from which it is computed.
     pub from: String,
-    /// The times that were missing and are complete now; in a dry run, that can be computed.
+    /// The times that were missing and are now complete; in a dry run, the times that can be
+    /// computed.
     pub rebuilt: Vec<RebuiltTimes>,
     /// The times that stay missing, because the finer granularity lacks them.
     pub missing: Vec<RebuiltTimes>,
@@ -76,13 +77,14 @@ pub struct RebuiltLevel {
 /// The outcome of a rebuild.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct RebuildReport {
-    /// The files that were set aside or removed, and the damaged data that was removed from others.
+    /// Descriptions of the files that were set aside or removed, and of the damaged data that was
+    /// removed from other files.
     pub dropped: Vec<String>,
     /// The granularities, from finer to coarser, without the finest.
     pub levels: Vec<RebuiltLevel>,
 }
 
-/// Rebuilds granularities of a stopped data directory. `progress` gets the current step.
+/// Rebuilds granularities of a stopped data directory. `progress` receives the current step.
 ///
 /// # Errors
 /// When the store cannot be opened, when a granularity is unknown, or when a file cannot be read or
@@ -96,7 +98,8 @@ pub fn rebuild(
     run(medium, work, now, false, progress)
 }
 
-/// Returns what [`rebuild`] would do, without the numbers of cells and documents. No file changes.
+/// Returns the report that [`rebuild`] would return, without the numbers of cells and documents.
+/// Changes no file.
 ///
 /// # Errors
 /// As [`rebuild`].
@@ -135,7 +138,7 @@ fn run(
         dropped: changes::since(medium, &files_before)?,
         ..RebuildReport::default()
     };
-    // No sample arrived since the last run, so nothing became incomplete since then.
+    // No sample has arrived since the last run, so nothing has become incomplete.
     let now = recovery.last_run.map_or(now, |last_run| now.min(last_run));
     let classes = store.inner.classes.clone();
     let with_finer: Vec<_> =
@@ -170,7 +173,7 @@ fn run(
 }
 
 impl Store {
-    /// Removes the damaged data of all partitions; in a dry run, only notes it.
+    /// Removes the damaged data of all partitions; in a dry run, only reports it.
     fn drop_damage(
         &self,
         is_dry: bool,

@@ -1,4 +1,4 @@
-//! All cells move into documents, so that a rebuild changes documents alone.
+//! The move of all cells into documents, so that a rebuild only changes documents.
 //!
 //! Must never know: which cells are missing.
 
@@ -7,16 +7,16 @@ use crate::{
     store::{documents::Documents, error::StoreError, handle::Store},
 };
 
-/// The time after now in which samples may lie, because of senders' clocks.
+/// The maximum time after now for which samples may exist, because of senders' clocks.
 const AHEAD_MS: i64 = 2 * 86_400_000;
 
 impl Store {
-    /// Writes the documents of all periods, also of those that are not over, and empties the head.
-    /// Later samples are merged into these documents as late samples are.
+    /// Writes the documents of all periods, including periods that are not over, and empties the
+    /// head. Later samples are merged into these documents like late samples.
     pub(super) fn settle(&self, now: UnixMillis) -> Result<(), StoreError> {
         let lengths = self.all_granularities().iter().map(|level| level.document.longest_ms());
         let ahead_ms = lengths.max().unwrap_or(0) + AHEAD_MS;
-        // By the later time, the periods are over; by the earlier one, nothing expires.
+        // At the later time, all periods are over; at the earlier time, nothing expires.
         self.checkpoint(Moment { clock: now.plus(ahead_ms), believed: now })?;
         for index in (0..self.all_granularities().len()).map(GranularityIndex) {
             self.forget_absorbed(index)?;

@@ -11,7 +11,7 @@ use crate::model::UnixMillis;
 pub(super) struct Times(Vec<Range<UnixMillis>>);
 
 impl Times {
-    /// Creates the set of all times in the ranges, which may overlap.
+    /// Creates the set of all times in some ranges, which may overlap.
     pub(super) fn of(ranges: impl IntoIterator<Item = Range<UnixMillis>>) -> Self {
         let mut all: Vec<_> = ranges.into_iter().filter(|range| !range.is_empty()).collect();
         all.sort_unstable_by_key(|range| range.start);

@@ -22,7 +22,7 @@ use crate::{
 const CHUNKS_AHEAD: usize = 8;
 
 /// Reads the series of the journal with their changes, and the state of each. Another thread fills
-/// the dictionary and finds the classes; only this thread reads the journal.
+/// the dictionary and determines the classes; only this thread reads the journal.
 pub(super) fn load(
     journal: &Journal,
     (states, classes): (&mut SeriesStates, &mut SeriesClasses),
@@ -71,7 +71,8 @@ fn fill(
                 continue;
             };
             if !rules.is_empty() {
-                // The definition decides, whatever the series is called now.
+                // The key at the definition determines the classes, whatever the series is called
+                // now.
                 let defined = SeriesKey::from_bytes(read.key).ok_or_else(unreadable)?;
                 classes.add(Some(rules.history(read.sender, &defined)));
             }

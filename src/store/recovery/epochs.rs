@@ -22,7 +22,7 @@ use crate::{
 /// The time after the end of the last run from which a later start of new rules is reported.
 const LATE_MS: i64 = 3_600_000;
 
-/// The granularities and levels of the last run, and those of the settings.
+/// The granularities and levels of the last run, and the granularities and levels of the settings.
 pub(super) struct StoredLevels<'a> {
     pub(super) known: &'a [StoredGranularity],
     pub(super) settings: &'a GranularitySet,
@@ -91,12 +91,12 @@ impl Store {
         now: UnixMillis,
     ) -> Result<Resolved, StoreError> {
         let epochs = journal.epochs()?;
-        // Nothing has expired before the first checkpoint, nor by a clock that is ahead.
+        // Nothing has expired before the first checkpoint, or because a clock is ahead.
         let ran_until = journal.last_run()?.map_or(UnixMillis(0), |last_run| last_run.min(now));
         resolve(Known { settings, rules, epochs: &epochs, rows, with_files }, ran_until)
     }
 
-    /// Begins a new epoch after the latest sample, durably, and stores which epochs remain.
+    /// Begins a new epoch after the latest sample, durably, and stores the remaining epochs.
     pub(super) fn begin_epoch(
         &self,
         mut epochs: Vec<Epoch>,

@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// Returns the records whose cells are in the head and the partitions; `None` when the head cannot
-/// tell.
+/// be read.
 pub(super) fn records_in_files(
     medium: &Arc<dyn Medium>,
     journal: &Arc<Journal>,

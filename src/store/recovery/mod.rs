@@ -1,5 +1,5 @@
-//! Opening of the store: the state in memory is restored from the files and from the journal's
-//! records after them.
+//! Opening of the store: restores the state in memory from the files and from the later records of
+//! the journal.
 //!
 //! Must never know: who opens the store, how batches are received.
 
@@ -65,8 +65,8 @@ impl Store {
         Self::open_with_rules(medium, granularities, Some(&[]), now)
     }
 
-    /// Opens the store, see [`Self::open`], with rules of retention. New rules apply to samples
-    /// that are later than all samples so far; `None` keeps the rules of the last run.
+    /// Opens the store with rules of retention; see [`Self::open`]. New rules apply to samples that
+    /// are later than all samples so far; `None` keeps the rules of the last run.
     ///
     /// # Errors
     /// When a file cannot be read or is of another format, or the rules changed too often.
@@ -182,7 +182,7 @@ impl Store {
         Ok((journal, known))
     }
 
-    /// Writes the accepted samples of granularities that are removed next to their files: opens the
+    /// Writes the accepted samples of granularities that will be removed to their files: opens the
     /// store with the granularities and rules of the last run, and runs a checkpoint.
     fn write_removed(
         medium: &Arc<dyn Medium>,
@@ -194,9 +194,9 @@ impl Store {
         Ok(())
     }
 
-    /// Replays the journal. If a checkpoint was interrupted, the catalog is frozen at its record
-    /// again: marks and the head show which files already have the frozen cells. Returns the time of
-    /// the latest sample of all records and states, too.
+    /// Replays the journal. If a checkpoint was interrupted, the catalog is frozen again at the
+    /// checkpoint's record: marks and the head show which files already have the frozen cells. The
+    /// second result is the time of the latest sample of all records and states.
     fn recover(&self) -> Result<(RecoveryReport, Option<UnixMillis>), StoreError> {
         let mut report = RecoveryReport::default();
         let mut latest = None;
@@ -256,8 +256,8 @@ impl Store {
         Ok((report, latest))
     }
 
-    /// Removes the states of deleted series, whose rows may be older than the deletion. Parts of
-    /// other series are not deleted.
+    /// Removes the states of deleted series, whose rows may be older than the deletion. Series that
+    /// became parts of other series do not count as deleted.
     fn forget_deleted(&self, catalog: &mut Catalog) {
         let dictionary = self.inner.dictionary.read();
         let ids = (0..dictionary.id_count() as u32).map(SeriesId);
@@ -283,8 +283,8 @@ impl Store {
         Ok(last)
     }
 
-    /// Checks that all series of a record exist, which they may not in a damaged record or a record
-    /// of another store.
+    /// Checks that all series of a record exist. In a damaged record, or in a record of another
+    /// store, they may not.
     fn check_record(&self, sequence: u64, batches: &[AcceptedBatch]) -> Result<(), StoreError> {
         let count = self.inner.dictionary.read().id_count();
         let mut series = batches.iter().flat_map(|batch| &batch.series).copied();

@@ -66,7 +66,7 @@ impl SnapshotFolder {
     }
 
     /// Removes the remains of snapshots whose creation or removal was interrupted; returns their
-    /// number. No snapshot may be created meanwhile.
+    /// number. No snapshot may be created in the meantime.
     ///
     /// # Errors
     /// When the remains of a snapshot cannot be removed.
@@ -171,8 +171,8 @@ mod tests {
             fs::create_dir(folder.path(at)).unwrap();
             fs::write(folder.path(at).join("journal.redb"), "x").unwrap();
         };
-        // The process dies right after the renaming, and the next one creates a snapshot of the
-        // same name.
+        // The process dies right after the renaming, and the next process creates a snapshot with
+        // the same name.
         for _ in 0..2 {
             make(WITHIN);
             let retired = folder.retire(WITHIN).unwrap();

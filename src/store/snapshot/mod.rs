@@ -1,12 +1,13 @@
 //! Snapshots of a running store, and their restoration.
 //!
 //! A snapshot is a complete data directory. The head and partitions change only in checkpoints, by
-//! sealing, and when shells are added. First, the partitions are copied without a pause. Then
-//! checkpoints pause, and the partitions that changed meanwhile, the head and the objects are
-//! copied, while batches are accepted as always. The journal is copied last, with the files of its
-//! log and a view of its tables, so it has every record and series to which the partitions refer.
+//! sealing, and when shells are added. First, the partitions are copied while checkpoints continue.
+//! Then checkpoints pause, and the head, the objects, and the partitions that have changed are
+//! copied, while batches are accepted as usual. The journal is copied last, with the files of its
+//! log and a view of its tables, so that it contains every record and series to which the
+//! partitions refer.
 //!
-//! Must never know: when a snapshot is due, and which snapshots expire.
+//! Must never know: when a snapshot is due, which snapshots expire.
 
 pub(crate) mod folder;
 
@@ -50,7 +51,7 @@ pub struct SnapshotReport {
 }
 
 impl Store {
-    /// Copies the store, as of one moment, into a folder that must be empty or not exist yet.
+    /// Copies a consistent state of the store into a folder, which must be empty or missing.
     ///
     /// # Errors
     /// When the folder is not empty or cannot be written; the copied files are then removed.
@@ -69,12 +70,12 @@ impl Store {
             }
             // The journal's records up to this checkpoint need not be copied.
             self.checkpoint(now)?;
-            // The lock of sealing is taken first: it may take long, and checkpoints continue
-            // meanwhile.
+            // The lock of sealing is taken first: waiting for it may take long, and checkpoints
+            // continue in the meantime.
             let _no_sealing = self.inner.sealing.lock();
             let _no_checkpoint = self.inner.checkpointing.lock();
             let (mut files, segments, mut bytes) = {
-                // Retention and the creation of partitions wait, too, so that every copied
+                // Retention and the creation of partitions also wait, so that every copied
                 // partition has its segments.
                 let _no_created_or_removed = self.inner.documents.hold();
                 copies.copy_changed(true, progress)?;
@@ -106,7 +107,7 @@ impl Store {
     }
 }
 
-/// Copies the files of the audit; returns their number and their bytes.
+/// Copies the files of the audit. Returns their number and their size in bytes.
 fn copy_audit(
     store: &Store,
     folder: &Path,
@@ -130,24 +131,24 @@ fn copy_audit(
 struct Copies<'a> {
     store: &'a Store,
     folder: &'a Path,
-    made: BTreeMap<PartitionId, Copied>,
+    made: BTreeMap<PartitionId, CopiedPartition>,
     /// The copied segments by name, with their sizes in bytes. Segments never change, but when a
-    /// partition replaces another one, its segments may have the same names.
+    /// partition replaces another partition, its segments may have the same names.
     segments: BTreeMap<String, (Arc<Segment>, u64)>,
 }
 
-struct Copied {
+struct CopiedPartition {
     partition: Arc<Partition>,
     /// The stamp of the partition before and after the copy; `None` when the partition changed
-    /// meanwhile, so that the copy is useless.
+    /// during the copy, which is then useless.
     stamp: Option<u64>,
     bytes: u64,
 }
 
 impl Copies<'_> {
-    /// Copies the partitions that changed since they were copied. When the store is `held`, only
-    /// added shells could change a partition, and these wait for the copy; no partition is created
-    /// or removed.
+    /// Copies the partitions that have changed since they were copied. When the store is `held`,
+    /// only added shells could change a partition, and these wait for the copy; no partition is
+    /// created or removed.
     fn copy_changed(
         &mut self,
         held: bool,
@@ -157,7 +158,7 @@ impl Copies<'_> {
         for partition in inner.documents.files() {
             self.copy_segments(&partition, held, progress)?;
             let stamp = partition.file.stamp();
-            let is_same = |made: &Copied| {
+            let is_same = |made: &CopiedPartition| {
                 Arc::ptr_eq(&made.partition, &partition)
                     && made.stamp.is_some()
                     && made.stamp == stamp
@@ -180,10 +181,10 @@ impl Copies<'_> {
                 Ok(bytes) => {
                     let stamp =
                         stamp.filter(|copied| held || partition.file.stamp() == Some(*copied));
-                    let copied = Copied { partition: partition.clone(), stamp, bytes };
+                    let copied = CopiedPartition { partition: partition.clone(), stamp, bytes };
                     self.made.insert(partition.id(), copied);
                 }
-                // Retention dropped the partition meanwhile.
+                // Retention has dropped the partition in the meantime.
                 Err(cause) if cause.kind() == io::ErrorKind::NotFound && !held => {}
                 Err(cause) => return Err(fault("copy", &to)(cause)),
             }
@@ -191,7 +192,7 @@ impl Copies<'_> {
         Ok(())
     }
 
-    /// Copies the segments of a partition that are not copied yet.
+    /// Copies the segments of a partition that are not yet copied.
     fn copy_segments(
         &mut self,
         partition: &Partition,
@@ -217,7 +218,7 @@ impl Copies<'_> {
                 Ok(bytes) => {
                     self.segments.insert(name.to_owned(), (segment, bytes));
                 }
-                // Another segment replaced it meanwhile.
+                // Another segment has replaced it in the meantime.
                 Err(cause) if cause.kind() == io::ErrorKind::NotFound && !held => {}
                 Err(cause) => return Err(fault("copy", &to)(cause)),
             }
@@ -225,8 +226,8 @@ impl Copies<'_> {
         Ok(())
     }
 
-    /// Removes the copies of partitions and segments that no longer exist; returns the names of the
-    /// remaining partitions, the number of the remaining segments, and the bytes of both.
+    /// Removes the copies of partitions and segments that no longer exist. Returns the names of the
+    /// remaining partitions, the number of the remaining segments, and the total size in bytes.
     fn finish(self) -> Result<(Vec<String>, u64, u64), StoreError> {
         let (mut files, mut segments, mut bytes) = (Vec::new(), 0, 0);
         let partitions = self.store.inner.documents.files();
@@ -259,7 +260,7 @@ impl Copies<'_> {
     }
 }
 
-/// Creates a data directory from a snapshot. The folder must be empty or not exist yet.
+/// Creates a data directory from a snapshot. The folder must be empty or missing.
 ///
 /// # Errors
 /// When the snapshot cannot be read, or the folder is not empty or cannot be written.
@@ -290,7 +291,7 @@ fn copy_folder(
         let kind = entry.file_type().map_err(fault("read the type of", &source))?;
         if !kind.is_dir() && !kind.is_file() {
             let problem =
-                "it is neither a file nor a folder: this is no snapshot of granary".to_owned();
+                "it is neither a file nor a folder: this is not a snapshot of granary".to_owned();
             return Err(StoreError::Mismatch { file: source.display().to_string(), problem });
         }
         if kind.is_dir() {

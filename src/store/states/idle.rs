@@ -1,4 +1,5 @@
-//! The packed readings of idle counters, which had no sample for long, in rows.
+//! The packed readings of idle counters, in rows. An idle counter has had no sample for a long
+//! time.
 //!
 //! The readings of a counter are needed again when its next sample arrives, or when its row is
 //! stored. Until then, packing reduces their memory to a quarter. Must never know: after which time
@@ -25,20 +26,21 @@ pub(super) struct IdleCounters {
 struct IdleRow {
     /// A bit for each series.
     lanes: u64,
-    /// The encoded states of these series, see [`row`].
+    /// The encoded states of these series; see [`row`].
     states: Box<[u8]>,
 }
 
-/// Bytes that a row takes besides its states: the nodes of a tree are filled by two thirds.
+/// Bytes of a row without its states. The factor 3/2 allows for tree nodes that are two thirds
+/// full.
 const ROW_BYTES: usize = (size_of::<u32>() + size_of::<IdleRow>()) * 3 / 2;
 
 impl IdleCounters {
-    /// The number of series.
+    /// Returns the number of series.
     pub(super) fn series(&self) -> usize {
         self.series
     }
 
-    /// The approximate size in bytes.
+    /// Returns the approximate size in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -77,7 +79,7 @@ impl IdleCounters {
         }
     }
 
-    /// The states of a row including packed readings; `None` when none are packed.
+    /// Returns the states of a row including packed readings; `None` when none are packed.
     pub(super) fn whole(&self, row: u32, states: &[SeriesState]) -> Option<Vec<SeriesState>> {
         let idle = self.rows.get(&row)?;
         let mut states = states.to_vec();

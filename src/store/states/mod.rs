@@ -1,6 +1,6 @@
 //! The states of all series between samples, in the rows in which they are stored.
 //!
-//! Must never know: the table that keeps the rows.
+//! Must never know: the table of the rows.
 
 mod idle;
 mod row;
@@ -19,23 +19,23 @@ use crate::{
 };
 use idle::IdleCounters;
 
-/// The states of all series, and the seen times of the series that need them.
+/// The states of all series, and the seen times of the series that are deduplicated by time.
 #[derive(Debug, Default)]
 pub(crate) struct SeriesStates {
     states: Vec<SeriesState>,
     /// The number of states of counters.
     counters: usize,
-    /// The readings of counters without samples for long, which their states lack.
+    /// The packed readings of idle counters, which are removed from their states.
     idle: IdleCounters,
-    /// Times accepted, up to the last series that needed them.
+    /// The accepted times of each series, up to the last series that is deduplicated by time.
     seen: Vec<SeenTimes>,
-    /// Bytes that the seen times take on the heap.
+    /// The bytes of the seen times on the heap.
     run_bytes: usize,
-    /// Rows that the next checkpoint has to write.
+    /// Rows that the next checkpoint must write.
     changed: BTreeSet<u32>,
-    /// Rows that the checkpoint under way has to write, as they were when it began.
+    /// Rows that the running checkpoint must write, as of its start.
     frozen: BTreeSet<u32>,
-    /// Copies of the frozen rows that changed since then, as they were before.
+    /// Copies of the frozen rows that changed since then, from before the change.
     images: BTreeMap<u32, EncodedRow>,
     /// The row that was marked last.
     marked: Option<u32>,
@@ -46,7 +46,7 @@ pub(crate) struct SeriesStates {
 pub(crate) struct EncodedRow {
     pub(crate) row: u32,
     pub(crate) states: Vec<u8>,
-    /// Times seen; empty when there are none.
+    /// The seen times; empty when there are none.
     pub(crate) seen: Vec<u8>,
 }
 
@@ -56,12 +56,12 @@ impl SeriesStates {
         self.states.reserve_exact(count);
     }
 
-    /// The number of series.
+    /// Returns the number of series.
     pub(crate) fn count(&self) -> usize {
         self.states.len()
     }
 
-    /// Adds the state of a new series; ids count up.
+    /// Adds the state of a new series, whose ID is the next number.
     pub(crate) fn add(&mut self, kind: Kind) {
         self.counters += usize::from(kind == Kind::Counter);
         self.states.push(SeriesState::new(kind));
@@ -80,20 +80,21 @@ impl SeriesStates {
         }
     }
 
-    /// The approximate bytes of the states, of packed states, and of the times seen.
+    /// Returns the approximate bytes of the states, of packed states, and of seen times.
     pub(crate) fn bytes(&self) -> [usize; 3] {
         let awake = self.counters.saturating_sub(self.idle.series());
         let states = size_of_val(&self.states[..]) + awake * size_of::<RememberedReadings>();
         [states, self.idle.bytes(), size_of_val(&self.seen[..]) + self.run_bytes]
     }
 
-    /// The number of counters that are packed.
+    /// Returns the number of counters that are packed.
     pub(crate) fn idle_series(&self) -> usize {
         self.idle.series()
     }
 
-    /// Packs the counters of some rows that had no sample since `before`, until their next sample;
-    /// returns false when a row does not exist. The values of the states stay the same.
+    /// Packs the counters of some rows that have had no sample since `before`; their next sample
+    /// unpacks them. Returns false when a row does not exist. The state of each series remains the
+    /// same.
     pub(crate) fn pack_idle(&mut self, rows: Range<u32>, before: UnixMillis) -> bool {
         for row in rows {
             let range = self.range(row);
@@ -120,18 +121,18 @@ impl SeriesStates {
         self.idle.restore(row, &mut self.states[range]);
     }
 
-    /// The indexes of the series of a row.
+    /// Returns the indexes of the series of a row.
     fn range(&self, row: u32) -> Range<usize> {
         let from = (row as usize * SERIES_PER_ROW).min(self.states.len());
         from..(from + SERIES_PER_ROW).min(self.states.len())
     }
 
-    /// The state of a series.
+    /// Returns the state of a series.
     pub(crate) fn get(&self, series: SeriesId) -> Option<&SeriesState> {
         self.states.get(series.0 as usize)
     }
 
-    /// The first and the latest reading of a counter, as far as they are remembered.
+    /// Returns the first and the latest reading of a counter; `None` when no reading is remembered.
     pub(crate) fn ends(&mut self, series: SeriesId) -> Option<(Reading, Reading)> {
         self.wake(series);
         let mut readings = self.get(series)?.counter()?.in_order();
@@ -139,12 +140,12 @@ impl SeriesStates {
         Some((first.reading, readings.last().unwrap_or(first).reading))
     }
 
-    /// Time of the latest sample of all series; `None` when there never was one.
+    /// Returns the time of the latest sample of all series; `None` when there never was one.
     pub(crate) fn latest(&self) -> Option<UnixMillis> {
         self.states.iter().filter(|state| !state.is_fresh()).map(|state| state.last_at).max()
     }
 
-    /// Applies one sample, see [`SeriesState::observe`].
+    /// Applies one sample; see [`SeriesState::observe`].
     #[inline]
     pub(crate) fn observe(
         &mut self,
@@ -171,13 +172,13 @@ impl SeriesStates {
         }
     }
 
-    /// Notes that the sender has no more samples of a series for now.
+    /// Notes that the sender ended a series.
     pub(crate) fn end(&mut self, series: SeriesId, at: UnixMillis) {
         self.mark(series);
         self.states[series.0 as usize].end(at);
     }
 
-    /// Judges and notes a time, see [`SeenTimes::note`].
+    /// Decides whether a time is new, and notes it; see [`SeenTimes::note`].
     pub(crate) fn note_time(
         &mut self,
         series: SeriesId,
@@ -221,13 +222,13 @@ impl SeriesStates {
         self.frozen = std::mem::take(&mut self.changed);
     }
 
-    /// Up to `count` frozen rows from row `from` on, ascending.
+    /// Returns up to `count` frozen rows from row `from` on, ascending.
     pub(crate) fn frozen_rows(&self, from: u32, count: usize) -> Vec<EncodedRow> {
         let rows = self.frozen.range(from..).take(count);
         rows.map(|row| self.images.get(row).cloned().unwrap_or_else(|| self.encode(*row))).collect()
     }
 
-    /// Ends the freeze after the rows were stored; returns the copies, for the caller to drop.
+    /// Ends the freeze after the rows were stored. Returns the copies, which the caller drops.
     pub(crate) fn thaw(&mut self) -> BTreeMap<u32, EncodedRow> {
         self.frozen.clear();
         std::mem::take(&mut self.images)
@@ -258,7 +259,7 @@ impl SeriesStates {
         row::decode(bytes, &mut states[..count])
     }
 
-    /// Replaces a damaged row of states: its series count as sampled up to `latest`, and its
+    /// Replaces a damaged row of states. Its series count as sampled up to `latest`, and its
     /// counters have no readings.
     pub(crate) fn lose_states(&mut self, row: u32, latest: UnixMillis) {
         for index in self.range(row) {
@@ -269,7 +270,7 @@ impl SeriesStates {
         self.mark_row(row);
     }
 
-    /// Replaces a damaged row of times seen: no time up to a series' latest sample counts as new.
+    /// Replaces a damaged row of seen times. No time up to a series' latest sample counts as new.
     pub(crate) fn lose_seen(&mut self, row: u32) {
         let range = self.range(row);
         if range.end > self.seen.len() {
@@ -283,7 +284,7 @@ impl SeriesStates {
         self.mark_row(row);
     }
 
-    /// Restores a row of times seen; `None` when it is damaged.
+    /// Restores a row of seen times; `None` when it is damaged.
     pub(crate) fn restore_seen(&mut self, row: u32, mut bytes: &[u8]) -> Option<()> {
         let first = (row as usize).checked_mul(SERIES_PER_ROW)?;
         let mut index = first;

@@ -1,8 +1,8 @@
 //! The states of neighbouring series as bytes; FORMAT.md describes them.
 //!
-//! A property that a state shares with the state before it takes one bit: series of one host are
-//! sampled at the same times, and their counters began with the host. Must never know: where rows
-//! are stored.
+//! A property that is equal to that of the previous state takes one bit: the series of one host are
+//! usually sampled at the same times, and their counters start with the host. Must never know:
+//! where rows are stored.
 
 use crate::{
     model::{
@@ -15,29 +15,29 @@ use crate::{
 /// The first byte of a row: the version of its layout.
 const ROW: u8 = 1;
 
-/// The bits of a state's first byte that are its kind.
+/// The bits of a state's first byte that contain the kind.
 const KIND: u8 = 0x03;
-/// The sender said that the series has ended.
+/// Flag: the sender ended the series.
 const ENDED: u8 = 0x04;
-/// The latest sample has the same time as the latest sample of the state before.
+/// Flag: the latest sample has the same time as the latest sample of the previous state.
 const SAME_LATEST: u8 = 0x08;
-/// The state is a counter with readings.
+/// Flag: the state is of a counter with readings.
 const READINGS: u8 = 0x10;
-/// The readings have the same times as the previous readings in the row.
+/// Flag: the readings have the same times as the previous readings in the row.
 const SAME_TIMES: u8 = 0x20;
-/// The ages of the readings follow from the ages before them.
+/// Flag: the ages of the readings follow from the previous ages.
 const SAME_AGES: u8 = 0x40;
 /// A flag without a meaning in this layout.
 const UNKNOWN: u8 = 0x80;
 
-/// The factors that turn decimal numbers into whole ones.
+/// The factors that convert decimal numbers to whole numbers.
 const SCALES: [f64; 4] = [1.0, 100.0, 1000.0, 1e6];
 /// The scale of numbers that are stored as doubles.
 const NO_SCALE: u8 = SCALES.len() as u8;
-/// Every whole number up to this one is a double.
+/// The largest number up to which every whole number is a double.
 const WHOLE_MAX: f64 = (1_u64 << f64::MANTISSA_DIGITS) as f64;
 
-/// The times of readings, and the other properties that readings of the same times share.
+/// The times of a counter's readings, and other properties that counters with the same times share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Times {
     at: [i64; READINGS_MAX],
@@ -47,20 +47,20 @@ struct Times {
     step_ms: u32,
 }
 
-/// The values of the states before.
+/// The values of the previous states.
 #[derive(Debug, Clone, Copy, Default)]
-struct Before {
+struct PreviousState {
     latest: i64,
     times: Times,
-    /// Age of the first reading.
+    /// The age of the previous counter's first reading.
     age: i64,
 }
 
-/// The bytes of a row.
+/// Encodes states as a row.
 pub(super) fn encode(states: &[SeriesState]) -> Vec<u8> {
     let mut out = Vec::with_capacity(1 + states.len() * 24);
     out.push(ROW);
-    let mut before = Before::default();
+    let mut before = PreviousState::default();
     for state in states {
         encode_state(state, &mut before, &mut out);
     }
@@ -71,7 +71,7 @@ pub(super) fn encode(states: &[SeriesState]) -> Vec<u8> {
 /// states.
 pub(super) fn decode(bytes: &[u8], states: &mut [SeriesState]) -> Option<()> {
     let mut rest = bytes.strip_prefix(&[ROW])?;
-    let mut before = Before::default();
+    let mut before = PreviousState::default();
     for state in states {
         if rest.is_empty() {
             break;
@@ -81,7 +81,7 @@ pub(super) fn decode(bytes: &[u8], states: &mut [SeriesState]) -> Option<()> {
     rest.is_empty().then_some(())
 }
 
-fn encode_state(state: &SeriesState, before: &mut Before, out: &mut Vec<u8>) {
+fn encode_state(state: &SeriesState, before: &mut PreviousState, out: &mut Vec<u8>) {
     let start = out.len();
     let (latest, ended_at) = (state.last_at.0, state.ended_at());
     let mut flags = state.kind.code();
@@ -102,14 +102,19 @@ fn encode_state(state: &SeriesState, before: &mut Before, out: &mut Vec<u8>) {
     out[start] = flags;
 }
 
-/// Appends the readings; returns the flags of what they share with the readings before.
-fn encode_readings(counter: &RememberedReadings, before: &mut Before, out: &mut Vec<u8>) -> u8 {
+/// Appends the readings. Returns the flags of the properties that equal those of the previous
+/// readings.
+fn encode_readings(
+    counter: &RememberedReadings,
+    before: &mut PreviousState,
+    out: &mut Vec<u8>,
+) -> u8 {
     let mut flags = 0;
     let mut times = Times { base: counter.base(), step_ms: counter.step_ms(), ..Times::default() };
     let (mut values, mut ages) = ([0.0; READINGS_MAX], [0; READINGS_MAX]);
-    for (place, RememberedReading { reading, after_forgotten }) in counter.in_order().enumerate() {
-        (times.at[place], values[place], ages[place]) = (reading.at, reading.value, reading.age);
-        times.after_forgotten |= u8::from(after_forgotten) << place;
+    for (index, RememberedReading { reading, after_forgotten }) in counter.in_order().enumerate() {
+        (times.at[index], values[index], ages[index]) = (reading.at, reading.value, reading.age);
+        times.after_forgotten |= u8::from(after_forgotten) << index;
         times.count += 1;
     }
     let count = usize::from(times.count);
@@ -120,23 +125,25 @@ fn encode_readings(counter: &RememberedReadings, before: &mut Before, out: &mut 
     } else {
         times.encode(before.latest, out);
     }
-    let mut off = [0; READINGS_MAX];
-    for (place, age) in ages.iter().enumerate() {
-        off[place] = age.wrapping_sub(expected);
-        let next = times.at.get(place + 1).copied().unwrap_or_default();
-        expected = expected_age(*age, next, times.at[place]);
+    let mut differences = [0; READINGS_MAX];
+    for (index, age) in ages.iter().enumerate() {
+        differences[index] = age.wrapping_sub(expected);
+        let next = times.at.get(index + 1).copied().unwrap_or_default();
+        expected = expected_age(*age, next, times.at[index]);
     }
-    if off == [0; READINGS_MAX] {
+    if differences == [0; READINGS_MAX] {
         flags |= SAME_AGES;
     } else {
-        off[..count].iter().for_each(|off| put_varint(zigzag(*off), out));
+        for difference in &differences[..count] {
+            put_varint(zigzag(*difference), out);
+        }
     }
     encode_values(values, out);
     (before.times, before.age) = (times, ages.first().copied().unwrap_or_default());
     flags
 }
 
-fn decode_state(bytes: &mut &[u8], before: &mut Before) -> Option<SeriesState> {
+fn decode_state(bytes: &mut &[u8], before: &mut PreviousState) -> Option<SeriesState> {
     let (flags, rest) = bytes.split_first()?;
     *bytes = rest;
     let has = |flag: u8| flags & flag != 0;
@@ -159,7 +166,7 @@ fn decode_state(bytes: &mut &[u8], before: &mut Before) -> Option<SeriesState> {
 
 fn decode_readings(
     flags: u8,
-    before: &mut Before,
+    before: &mut PreviousState,
     bytes: &mut &[u8],
 ) -> Option<RememberedReadings> {
     let before_at = before.times.at[0];
@@ -170,13 +177,13 @@ fn decode_readings(
     let count = usize::from(times.count);
     let mut readings = [RememberedReading::default(); READINGS_MAX];
     let mut expected = expected_age(before.age, times.at[0], before_at);
-    for (place, kept) in readings[..count].iter_mut().enumerate() {
-        kept.reading.at = times.at[place];
-        kept.after_forgotten = times.after_forgotten >> place & 1 == 1;
-        let off = if flags & SAME_AGES == 0 { unzigzag(take_varint(bytes)?) } else { 0 };
-        kept.reading.age = expected.wrapping_add(off);
-        let next = times.at.get(place + 1).copied().unwrap_or_default();
-        expected = expected_age(kept.reading.age, next, times.at[place]);
+    for (index, remembered) in readings[..count].iter_mut().enumerate() {
+        remembered.reading.at = times.at[index];
+        remembered.after_forgotten = times.after_forgotten >> index & 1 == 1;
+        let difference = if flags & SAME_AGES == 0 { unzigzag(take_varint(bytes)?) } else { 0 };
+        remembered.reading.age = expected.wrapping_add(difference);
+        let next = times.at.get(index + 1).copied().unwrap_or_default();
+        expected = expected_age(remembered.reading.age, next, times.at[index]);
     }
     let readings = &mut readings[..count];
     decode_values(readings, bytes)?;
@@ -184,8 +191,9 @@ fn decode_readings(
     RememberedReadings::restore(readings, times.step_ms, times.base)
 }
 
-/// Returns the age of a counter's reading at `at`, if the counter has not restarted since the
-/// reading at `before`. The values for an unknown age and for one beyond the range stay.
+/// Returns the age of a counter's reading at `at`, provided that the counter has not restarted
+/// since the reading at `before`. The special values for an unknown age and for an age out of range
+/// remain.
 fn expected_age(age: i64, at: i64, before: i64) -> i64 {
     if age == 0 || age == i64::MAX { age } else { age.wrapping_add(at.wrapping_sub(before)) }
 }
@@ -224,7 +232,7 @@ fn encode_values(values: &[f64], out: &mut Vec<u8>) {
     }
 }
 
-/// The values as whole numbers; `None` when a value would not be restored to the bit.
+/// Returns the values as whole numbers; `None` when a value would not be restored bit for bit.
 fn whole_numbers(values: &[f64], scale: f64) -> Option<[i64; READINGS_MAX]> {
     let mut numbers = [0; READINGS_MAX];
     for (number, value) in numbers.iter_mut().zip(values) {
@@ -243,41 +251,41 @@ fn decode_values(readings: &mut [RememberedReading], bytes: &mut &[u8]) -> Optio
     *bytes = rest;
     if *scale == NO_SCALE {
         let mut bits = 0;
-        for kept in readings {
+        for remembered in readings {
             bits ^= take_varint(bytes)?;
-            kept.reading.value = f64::from_bits(bits);
+            remembered.reading.value = f64::from_bits(bits);
         }
         return Some(());
     }
     let scale = SCALES.get(usize::from(*scale))?;
     let mut numbers = [0; READINGS_MAX];
     take_numbers(0, numbers.get_mut(..readings.len())?, bytes)?;
-    for (kept, number) in readings.iter_mut().zip(numbers) {
-        kept.reading.value = number as f64 / scale;
+    for (remembered, number) in readings.iter_mut().zip(numbers) {
+        remembered.reading.value = number as f64 / scale;
     }
     Some(())
 }
 
-/// Appends the first two numbers as differences to `from` and to each other, and all others as
-/// changes of the difference.
+/// Appends the first number as its difference from `from`, the second as its difference from the
+/// first, and all others as changes of the difference.
 fn put_numbers(from: i64, numbers: &[i64], out: &mut Vec<u8>) {
     let (mut before, mut step) = (from, 0_i64);
-    for (place, number) in numbers.iter().enumerate() {
+    for (index, number) in numbers.iter().enumerate() {
         let next = number.wrapping_sub(before);
         put_varint(zigzag(next.wrapping_sub(step)), out);
         // The first difference predicts nothing.
-        step = if place == 0 { 0 } else { next };
+        step = if index == 0 { 0 } else { next };
         before = *number;
     }
 }
 
-/// Takes the numbers that fill a slice.
+/// Reads the numbers of a slice.
 fn take_numbers(from: i64, numbers: &mut [i64], bytes: &mut &[u8]) -> Option<()> {
     let (mut before, mut step) = (from, 0_i64);
-    for (place, number) in numbers.iter_mut().enumerate() {
+    for (index, number) in numbers.iter_mut().enumerate() {
         let next = unzigzag(take_varint(bytes)?).wrapping_add(step);
         *number = before.wrapping_add(next);
-        step = if place == 0 { 0 } else { next };
+        step = if index == 0 { 0 } else { next };
         before = *number;
     }
     Some(())

@@ -91,7 +91,7 @@ fn rows(states: &SeriesStates) -> Vec<EncodedRow> {
     (0..3).map(|row| states.encode(row)).collect()
 }
 
-/// The states after they were stored and read again.
+/// Returns the states after they were stored and read again.
 fn restarted(states: &SeriesStates) -> SeriesStates {
     let mut read = all_fresh();
     for EncodedRow { row, states, seen } in rows(states) {
@@ -104,7 +104,7 @@ fn restarted(states: &SeriesStates) -> SeriesStates {
 }
 
 proptest! {
-    /// Packing changes neither cells nor rows of checkpoints nor restored states.
+    /// Packing does not change cells, rows of checkpoints or restored states.
     #[test]
     fn packed_counters_continue_like_unpacked_ones(events in events()) {
         let (mut unpacked, mut packed) = (all_fresh(), all_fresh());
@@ -142,7 +142,7 @@ proptest! {
                     }
                     is_frozen = true;
                 }
-                // There is one checkpoint at a time, and ids are not reused.
+                // There is one checkpoint at a time, and IDs are not reused.
                 Event::Freeze | Event::Forget(_) => {}
                 Event::Thaw => {
                     is_frozen = false;

@@ -69,7 +69,7 @@ pub(super) fn check_integrity(
     Ok(())
 }
 
-/// Checks every document of a partition, and every cell in it; `filled` gets the slots that have
+/// Checks every document of a partition and every cell in it; `filled` receives the slots that have
 /// samples.
 pub(super) fn check_documents(
     store: &Store,

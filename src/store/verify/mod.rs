@@ -1,5 +1,5 @@
-//! Verification of a data directory: every file, every document, every object, and the
-//! granularities against each other. Nothing on the disk is changed.
+//! Verification of a data directory: checks every file, document and object, and compares the
+//! granularities with each other. Nothing on the disk is changed.
 //!
 //! Must never know: how a fault is fixed.
 
@@ -32,7 +32,7 @@ const FAULTS_SHOWN_MAX: usize = 1000;
 pub struct Fault {
     /// Path below the data directory.
     pub file: String,
-    /// The place in the file, and the fault.
+    /// The location in the file, and the fault.
     pub problem: String,
 }
 
@@ -87,11 +87,11 @@ pub struct VerifyProgress<'a> {
     pub doing: &'a str,
     /// The number of finished steps.
     pub done: u64,
-    /// The number of all steps.
+    /// The total number of steps.
     pub steps: u64,
 }
 
-/// Checks the data directory in `folder`. No daemon may use it meanwhile.
+/// Checks the data directory in `folder`. No daemon may use it in the meantime.
 ///
 /// # Errors
 /// When `folder` is no data directory, or is in use. Faults in the files are in the report.
@@ -228,7 +228,7 @@ fn open(medium: &Arc<dyn Medium>, now: UnixMillis, report: &mut VerifyReport) ->
     match opened {
         Ok((store, _, recovery)) => {
             report.records = recovery.records;
-            // Partitions agree only after an interrupted checkpoint is finished.
+            // Partitions are consistent only after an interrupted checkpoint is finished.
             if recovery.resumes_checkpoint
                 && let Err(cause) = store.checkpoint(now)
             {

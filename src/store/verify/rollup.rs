@@ -1,6 +1,7 @@
-//! Comparison of each granularity with the next finer one: each slot is recomputed and compared.
+//! Comparison of each granularity with the next finer granularity: each slot is recomputed and
+//! compared.
 //!
-//! Must never know: the place where a cell is stored.
+//! Must never know: where a cell is stored.
 
 use std::{collections::BTreeSet, ops::Range};
 
@@ -32,8 +33,8 @@ pub(super) fn partitions_of_head(store: &Store) -> Result<BTreeSet<PartitionId>,
     Ok(found)
 }
 
-/// Recomputes a partition from the next finer granularity, as far as that granularity is kept, and
-/// compares both.
+/// Recomputes a partition from the next finer granularity, as far back as that granularity is kept,
+/// and compares both.
 pub(super) fn compare(
     store: &Store,
     id: PartitionId,
@@ -41,7 +42,7 @@ pub(super) fn compare(
     now: UnixMillis,
     report: &mut VerifyReport,
 ) -> Result<(), StoreError> {
-    // There is nothing to recompute the finest granularity from.
+    // The finest granularity cannot be recomputed.
     let Some(finer) = store.inner.classes.finer(id.granularity) else { return Ok(()) };
     let (coarse, fine) = (store.granularity(id.granularity), store.granularity(finer));
     let place = store.inner.documents.place(id.granularity, id.start);
@@ -69,7 +70,7 @@ pub(super) fn compare(
     Ok(())
 }
 
-/// The times for which the granularity next coarser than a partition's must have samples.
+/// The times for which the next coarser granularity of a partition must have samples.
 pub(super) struct Coarser {
     complete_since: UnixMillis,
     /// The times whose samples were lost.
@@ -116,7 +117,8 @@ pub(super) fn check_coarser_exists(
     }
 }
 
-/// Returns the time since which both a granularity and the next coarser one have every sample.
+/// Returns the time since which both a granularity and the next coarser granularity have every
+/// sample.
 fn complete_since(store: &Store, finer: GranularityIndex) -> UnixMillis {
     let gaps = store.gaps();
     let both = gaps.iter().skip(finer.0).take(2).map(|gap| gap.complete_since);
@@ -177,7 +179,8 @@ struct Sides<'a> {
 }
 
 impl Sides<'_> {
-    /// Returns for each slot of a document whether the finer granularity still has all its samples.
+    /// Returns, for each slot of a document, true when the finer granularity still has all of its
+    /// samples.
     fn comparable_slots(&self, document: UnixMillis) -> Vec<bool> {
         let comparable = |slot: usize| {
             let start = document.plus(slot as i64 * self.coarse.width_ms);
@@ -292,7 +295,7 @@ pub(crate) fn difference(found: &Cell, recomputed: &Cell) -> Option<String> {
     let value = || value().map(|(name, a, b)| format!("{name} is {a} and should be {b}"));
     let sum = || {
         let (a, b) = (found.sum, recomputed.sum);
-        // The terms may be much larger than their sum; first and last indicate how large.
+        // The terms of the sum may be much larger than the sum; first and last indicate their size.
         let scale = [a, b, found.first, found.last].iter().fold(0.0, |m: f64, x| m.max(x.abs()));
         let differs = a.is_finite() != b.is_finite()
             || (a - b).abs() > SUM_TOLERANCE * scale * f64::from(found.n);

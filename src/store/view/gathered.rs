@@ -1,4 +1,4 @@
-//! Cells of some series, gathered in the order of memory and the head, slot by slot, and sorted by
+//! Cells of several series, collected from memory and the head slot by slot, and then sorted by
 //! series.
 //!
 //! Must never know: where the cells were stored.
@@ -22,8 +22,8 @@ impl Gathered {
     }
 
     /// Adds a cell.
-    pub(super) fn push(&mut self, place: usize, start: i64, cell: Cell) {
-        self.0.push((place as u32, Slot { start: UnixMillis(start), cell }));
+    pub(super) fn push(&mut self, position: usize, start: i64, cell: Cell) {
+        self.0.push((position as u32, Slot { start: UnixMillis(start), cell }));
     }
 
     /// Drops the cells of slots that are not wanted.
@@ -34,15 +34,15 @@ impl Gathered {
     /// Sorts the cells by series; `count` is the number of series.
     pub(super) fn by_series(self, count: usize) -> BySeries {
         let mut ends = vec![0; if self.0.is_empty() { 0 } else { count }];
-        self.0.iter().for_each(|(place, _)| ends[*place as usize] += 1);
+        self.0.iter().for_each(|(position, _)| ends[*position as usize] += 1);
         let mut end = 0;
         for count_or_start in &mut ends {
-            // Until the series is full, its entry is the place of its next cell.
+            // Until all cells of a series are placed, its entry is the index of its next cell.
             (*count_or_start, end) = (end, end + *count_or_start);
         }
         let mut slots = vec![Slot { start: UnixMillis(0), cell: Cell::EMPTY }; self.0.len()];
-        for (place, slot) in self.0 {
-            let next = &mut ends[place as usize];
+        for (position, slot) in self.0 {
+            let next = &mut ends[position as usize];
             slots[*next] = slot;
             *next += 1;
         }
@@ -60,9 +60,9 @@ pub(super) struct BySeries {
 
 impl BySeries {
     /// Returns the cells of one series.
-    pub(super) fn of(&self, place: usize) -> &[Slot] {
-        let Some(end) = self.ends.get(place) else { return &[] };
-        let from = place.checked_sub(1).map_or(0, |before| self.ends[before]);
+    pub(super) fn of(&self, position: usize) -> &[Slot] {
+        let Some(end) = self.ends.get(position) else { return &[] };
+        let from = position.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.slots[from..*end]
     }
 }
@@ -85,13 +85,14 @@ mod tests {
     fn cells_are_sorted_by_series_in_the_order_of_gathering() {
         let mut gathered = Gathered::default();
         for start in 0..3 {
-            for place in [2, 0] {
-                gathered.push(place, start, Cell::single(0, start as f64));
+            for position in [2, 0] {
+                gathered.push(position, start, Cell::single(0, start as f64));
             }
         }
         gathered.retain(|start| start != 1);
         let cells = gathered.by_series(4);
-        let starts = |place| cells.of(place).iter().map(|slot| slot.start.0).collect::<Vec<_>>();
+        let starts =
+            |position| cells.of(position).iter().map(|slot| slot.start.0).collect::<Vec<_>>();
         assert_eq!([0, 1, 2, 3].map(starts), [vec![0, 2], vec![], vec![0, 2], vec![]]);
         assert!(Gathered::default().by_series(9).of(8).is_empty());
     }

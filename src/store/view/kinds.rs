@@ -20,7 +20,7 @@ const SLOTS_BEFORE: i64 = 64;
 pub type Stretch = (SeriesId, Kind);
 
 /// The last readings of the stretches before a view, by series.
-type ReadingsBefore = HashMap<SeriesId, Vec<Before>>;
+type ReadingsBefore = HashMap<SeriesId, Vec<ReadingBefore>>;
 
 /// The parts of the series in a view.
 #[derive(Debug, Default)]
@@ -35,7 +35,7 @@ pub(super) struct Parts {
 
 /// The last reading of a stretch before a cell.
 #[derive(Debug, Clone, Copy)]
-struct Before {
+struct ReadingBefore {
     at: i64,
     value: f64,
     of: Stretch,
@@ -93,7 +93,7 @@ impl View {
 
     /// Returns the last readings of a series' stretches before the view. All series of the view
     /// share one search.
-    fn readings_before(&self, series: SeriesId) -> Result<Vec<Before>, StoreError> {
+    fn readings_before(&self, series: SeriesId) -> Result<Vec<ReadingBefore>, StoreError> {
         let before = &self.parts.before;
         if before.get().is_none() {
             let found = self.search_before()?;
@@ -123,7 +123,7 @@ impl View {
                 let mut found = Vec::new();
                 view.each_stretch(stretches, |of, slots| {
                     let last = slots.iter().rfind(|slot| slot.cell.n > 0);
-                    found.extend(last.map(|slot| Before::of(slot, of)));
+                    found.extend(last.map(|slot| ReadingBefore::of(slot, of)));
                 })?;
                 if found.is_empty() {
                     missing.push((series, stretches));
@@ -136,7 +136,7 @@ impl View {
     }
 }
 
-impl Before {
+impl ReadingBefore {
     fn of(slot: &Slot, of: Stretch) -> Self {
         Self { at: last_at(slot), value: slot.cell.last, of }
     }
@@ -145,7 +145,7 @@ impl Before {
 /// The growth of a series of several kinds, whose cells are counted in order of time.
 struct Growth {
     /// The last reading of each stretch so far.
-    before: Vec<Before>,
+    before: Vec<ReadingBefore>,
 }
 
 impl Growth {
@@ -157,8 +157,9 @@ impl Growth {
             return slot_of(&slot, cell);
         }
         let newest = self.before.iter().max_by_key(|before| before.at).copied();
-        let place = self.before.iter().position(|before| before.of.0 == of.0);
-        let both_are_levels = |newest: &Before| newest.of.1 != Kind::Delta && of.1 != Kind::Delta;
+        let position = self.before.iter().position(|before| before.of.0 == of.0);
+        let both_are_levels =
+            |newest: &ReadingBefore| newest.of.1 != Kind::Delta && of.1 != Kind::Delta;
         let cell = match newest.filter(both_are_levels) {
             // The growth up to the newest reading already includes the growth of this cell.
             Some(newest) if last_at(&slot) <= newest.at => counted(cell, 0.0),
@@ -168,9 +169,9 @@ impl Growth {
             // A counter's cell includes the growth since the previous reading of its stretch.
             Some(newest) if of.1 == Kind::Counter && newest.of.0 == of.0 => cell,
             Some(newest) => {
-                let of_counter = place.filter(|_| of.1 == Kind::Counter);
+                let of_counter = position.filter(|_| of.1 == Kind::Counter);
                 let included = of_counter
-                    .map_or(0.0, |place| growth(self.before[place].value, slot.cell.first));
+                    .map_or(0.0, |position| growth(self.before[position].value, slot.cell.first));
                 let grown = growth(newest.value, slot.cell.first);
                 let rate = rate(grown, first_at(&slot) - newest.at);
                 let mut cell = cell;
@@ -179,9 +180,9 @@ impl Growth {
             }
             None => cell,
         };
-        let last = Before::of(&slot, of);
-        match place {
-            Some(place) => self.before[place] = last,
+        let last = ReadingBefore::of(&slot, of);
+        match position {
+            Some(position) => self.before[position] = last,
             None => self.before.push(last),
         }
         slot_of(&slot, cell)
@@ -230,9 +231,9 @@ fn counted(cell: Cell, grown: f64) -> Cell {
     out
 }
 
-/// Returns the growth of a gauge's readings from the first to the last of a cell. If the first is
-/// the lowest and the last the highest, the growth is their difference. Otherwise, one reset after
-/// the highest reading is assumed.
+/// Returns the growth of a gauge from the first to the last reading of a cell. If the first reading
+/// is the lowest and the last the highest, the growth is their difference. Otherwise, one reset
+/// after the highest reading is assumed.
 fn growth_within(cell: &Cell) -> f64 {
     if cell.n < 3 || (cell.min >= cell.first && cell.max <= cell.last) {
         return if cell.n < 2 { 0.0 } else { growth(cell.first, cell.last) };

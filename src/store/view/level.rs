@@ -1,4 +1,4 @@
-//! The view of some series at one level: the cells in memory and in the head that are in no
+//! The view of several series at one level: the cells in memory and in the head that are in no
 //! document, and the documents.
 //!
 //! Must never know: parts of series, other levels.
@@ -21,7 +21,7 @@ use crate::{
     },
 };
 
-/// A consistent view of some series at one level.
+/// A consistent view of several series at one level.
 pub(crate) struct LevelView {
     pub(super) store: Store,
     pub(super) index: GranularityIndex,
@@ -45,8 +45,8 @@ impl Store {
     ) -> Result<LevelView, StoreError> {
         let range = self.whole_slots(index, &range);
         let (mut memory, frozen, through) = self.copy_memory(index, &range, &series);
-        // The head is read before the partitions: cells that leave the head meanwhile are then
-        // found in documents.
+        // The head is read before the partitions, so that cells that leave the head in the meantime
+        // are found in documents.
         let head = self.or_replace_head(self.inner.head.read(index))?;
         let documents = self.inner.documents.view(index, range.clone())?;
         let mut view = LevelView {
@@ -68,8 +68,8 @@ impl Store {
         Ok(view)
     }
 
-    /// Returns from the catalog: a copy of the active cells of the series, the frozen cells, and
-    /// the last record that these cells include.
+    /// Copies the active cells of the series from the catalog. Returns them with the frozen cells
+    /// and the last record that both include.
     fn copy_memory(
         &self,
         index: GranularityIndex,
@@ -112,7 +112,7 @@ impl LevelView {
         Ok(())
     }
 
-    /// Replaces `slots` with the slots of a series at this level, see [`View::slots_into`].
+    /// Replaces `slots` with the slots of a series at this level; see [`View::slots_into`].
     pub(crate) fn slots_into(
         &self,
         series: SeriesId,
@@ -130,7 +130,8 @@ impl LevelView {
             let last = slots.last().map(|slot| slot.start);
             let is_late = |slot: &Slot| last.is_some_and(|last| slot.start <= last);
             if wanted != Columns::ALL && head.iter().chain(memory).any(is_late) {
-                // Two cells of one sample each merge into a cell of two, which needs all columns.
+                // Two cells of one sample are merged into a cell of two samples, which needs all
+                // columns.
                 slots.clear();
                 self.documents.slots(series, Columns::ALL, slots)?;
             }
@@ -181,7 +182,7 @@ impl LevelView {
         Ok(found)
     }
 
-    /// Returns true when documents already contain the cells of a slot up to a record, see
+    /// Returns true when documents already contain the cells of a slot up to a record; see
     /// [`Mark::has_absorbed`].
     fn has_absorbed(&self, through: u64, slot: i64) -> bool {
         let marks = self.documents.marks();

@@ -31,8 +31,8 @@ pub struct SampleLocations {
 }
 
 impl Store {
-    /// Returns the places of the cells of a series that belong to the document of a time, each
-    /// sample in one place, as of one moment.
+    /// Returns the locations of a series' cells that belong to the document of a time, as of one
+    /// moment. Each sample is in one location.
     ///
     /// # Errors
     /// When the document, or the head, cannot be read.

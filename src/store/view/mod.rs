@@ -5,8 +5,9 @@
 //! that it includes. Cells move in one direction, from memory to the head and to documents, and the
 //! number of their last record moves with them in the same transaction. Therefore a copied cell
 //! counts unless the head or its documents include everything up to the copy's number, and a row of
-//! the head counts unless its documents include the row. Checkpoints may begin and end meanwhile: a
-//! view has all samples that were accepted before it, each once, and perhaps some later samples.
+//! the head counts unless its documents include the row. Checkpoints may begin and end in the
+//! meantime: a view has all samples that were accepted before it, each once, and perhaps some later
+//! samples.
 //!
 //! Must never know: the use of the cells.
 
@@ -31,7 +32,7 @@ pub use locations::SampleLocations;
 /// The maximum number of slots for which memory is reserved in advance.
 const SLOTS_AT_ONCE: usize = 4096;
 
-/// A consistent view of some series at one granularity over a range of time.
+/// A consistent view of several series at one granularity over a time range.
 pub struct View {
     store: Store,
     index: GranularityIndex,
@@ -45,8 +46,8 @@ pub struct View {
 }
 
 impl Store {
-    /// Takes a consistent view of series of the project; series of others read as empty. `range` is
-    /// widened to whole slots of the granularity.
+    /// Takes a consistent view of series of the project; series of other projects are empty.
+    /// `range` is widened to whole slots of the granularity.
     ///
     /// # Errors
     /// When a partition cannot be read.
@@ -146,7 +147,7 @@ impl View {
         Ok(slots)
     }
 
-    /// Replaces `slots` with the slots of a series, as cells of its present kind. In cells of one
+    /// Replaces `slots` with the slots of a series, as cells of its current kind. In cells of one
     /// sample or more than two, columns that are not wanted may have any value.
     ///
     /// # Errors
@@ -176,8 +177,8 @@ impl View {
     }
 
     /// Returns the document spans of a series that were preallocated and have no samples,
-    /// ascending. `slots` are the slots of the series, see [`Self::slots_into`]; only spans that
-    /// lie whole in the range of the view are returned.
+    /// ascending. `slots` are the slots of the series; see [`Self::slots_into`]. Only spans that
+    /// are completely within the range of the view are returned.
     ///
     /// # Errors
     /// When a partition cannot be read.

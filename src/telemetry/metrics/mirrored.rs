@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{store::Store, telemetry::log_limit::log_lines_dropped};
 
-/// A function that reads the present value.
+/// A function that reads the current value.
 type ReadStore = fn(&Store) -> u64;
 
 /// Metrics and the counters or gauges that they copy.
@@ -73,7 +73,7 @@ impl MirroredMetrics {
         })
     }
 
-    /// Copies the present values.
+    /// Copies the current values.
     pub(super) fn update(&self, store: &Store) {
         for (counter, read) in &self.counters {
             counter.inc_by(read(store).saturating_sub(counter.get()));

@@ -279,7 +279,7 @@ impl Metrics {
         Ok(text)
     }
 
-    /// Returns the present values of all metrics.
+    /// Returns the current values of all metrics.
     pub(super) fn gather(&self, store: &Store) -> Vec<MetricFamily> {
         self.mirrored.update(store);
         let partitions = store.partitions();

@@ -97,7 +97,7 @@ test("a page of another origin changes nothing with the reader's session", async
   foreign.close();
   expect(await state()).toBe(before);
   await page.goto(`${daemon.url}/access?show=users`);
-  await expect(page.getByText("admin of everything"), "the session goes on").toBeVisible();
+  await expect(page.getByText("admin of everything"), "the session continues").toBeVisible();
 
   // The session's cookie alone is not enough on the daemon's own page either.
   const status = await page.evaluate(async () => {

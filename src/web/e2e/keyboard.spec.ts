@@ -9,7 +9,7 @@ import { openSettled } from "./support/settled";
 import { expect, test } from "./support/test";
 import { VIEWS } from "./support/views";
 
-/** The most presses of Tab; no view has as many stops. */
+/** The maximum number of presses of Tab; no view has that many stops. */
 const STOPS_MAX = 600;
 
 for (const view of VIEWS) {

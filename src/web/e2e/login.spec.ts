@@ -23,7 +23,7 @@ test("a user logs in where the page asked, and logs out in all tabs", async ({
   expect(page.url()).toBe(`${daemon.url}/explore?metric=system_load_1m&range=6h`);
   expect(await page.evaluate(() => document.cookie), "scripts cannot read it").toBe("");
 
-  // The session is the browser's. A missing right is an error, and no reason to log in again.
+  // The session is the browser's. A missing right is an error, not a reason to log in again.
   const other = await context.newPage();
   await other.goto(`${daemon.url}/status`);
   await expect(other.getByText("Cannot load the status")).toBeVisible();
@@ -70,7 +70,7 @@ test("a second factor is turned on, asked for, and turned off", async ({
 
   await page.getByRole("button", { name: "Log out" }).first().click();
   await fillLogin(page, "ann");
-  // The code of the present step was used to turn the factor on.
+  // The code of the current step was used to turn the factor on.
   await page.getByLabel(/^Code/).fill(totpCode(secret, 1));
   await page.getByRole("button", { name: "Log in" }).click();
   await expect(title(page, "Profile")).toBeVisible();

@@ -1,4 +1,4 @@
-/** Charts of many series: the plot, the legend, the box beside the pointer, the heat map. */
+/** Charts of many series: the plot, the legend, the box next to the pointer, the heat map. */
 import type { Page } from "@playwright/test";
 import { areaOf, boxOf, chartOf, chooseFromMenu, nextFrame } from "./support/charts";
 import type { Sample } from "./support/daemon";

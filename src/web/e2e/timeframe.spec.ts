@@ -80,7 +80,7 @@ test("each resolution has its ranges, and each range requests its length", async
       if ((await button.getAttribute("aria-pressed")) === "true") continue;
       const wanted = ranges[label] ?? 0;
       const tolerance = /mo|yr/.test(label) ? 0.05 * wanted + DAY : slot;
-      // A refresh of the previous range may be sent before.
+      // A refresh of the previous range may be sent first.
       const request = nextChartRequest(page, "system_load_1m", api, (length) => {
         return Math.abs(length - wanted) <= tolerance;
       });

@@ -140,7 +140,7 @@ fn a_web_page_of_another_site_changes_nothing() {
         let (status, answer) =
             send(&daemon, method, path, &[json_type, ("Host", "evil.example")], body);
         assert_eq!((status, &answer["error"]), (421, &json!("unknown_host")), "{path}");
-        // A page of a foreign name is refused also when the name resolves to the daemon.
+        // A page of a foreign name is refused even when the name resolves to the daemon.
         let rebound = [json_type, ("Host", "evil.example"), ("Origin", "http://evil.example")];
         assert_eq!(send(&daemon, method, path, &rebound, body).0, 421, "{path}");
     }

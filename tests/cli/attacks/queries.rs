@@ -126,7 +126,7 @@ fn a_log_line_that_strangers_cause_is_not_repeated() {
     assert_eq!(lines, 100);
 }
 
-/// A form with a rule that has these templates as annotations.
+/// Returns a form with a rule that has these templates as annotations.
 fn rule(templates: &[&str]) -> String {
     let annotations: Vec<_> =
         templates.iter().enumerate().map(|(n, text)| (format!("a{n}"), json!(text))).collect();

@@ -126,7 +126,7 @@ fn more_series_may_be_merged_and_ranked_than_shown() {
     let message = chart_error(&daemon, TWO_HOURS);
     assert!(message.contains("1200 series match, more than 1000"), "{message}");
     let message = chart_error(&daemon, &format!("{TWO_HOURS} --group-by host,core"));
-    assert!(message.contains("1200 lines are more than 1000"), "{message}");
+    assert!(message.contains("1200 lines exceed the limit of 1000"), "{message}");
     drop(daemon);
     let daemon =
         Daemon::start(&format!("limits.query_series_max = 2\n{}", granularities(&HOURS_AND_DAYS)));

@@ -8,7 +8,7 @@ use std::{
 use super::{Sender, free_port, last_and_total_of, python, run_script, wait_until};
 use crate::daemon::{Daemon, request};
 
-/// Starts secantus, which is installed beside the Python that `.ci/run` creates.
+/// Starts secantus, which is installed next to the Python that `.ci/run` creates.
 pub(super) fn start_secantus(port: u16, storage: &Path, log: &Path) -> Sender {
     let python = python().get_program().to_owned();
     let program = Path::new(&python).with_file_name("secantusd-py");

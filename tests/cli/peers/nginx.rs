@@ -59,8 +59,8 @@ fn exchange(port: u16, bytes: &[u8], silence: Duration) -> String {
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-/// A request that shows settings when it is completed by another client's key, behind a request
-/// whose end two servers may see in different places.
+/// Returns a request that shows settings when it is completed by another client's key, behind a
+/// request whose end two servers may see in different places.
 fn attacks() -> Vec<Vec<u8>> {
     let hidden = "GET /api/v1/admin/settings HTTP/1.1\r\nHost: x\r\nX-Rest: ";
     let chunk = format!("{:x}\r\n{hidden}\r\n0\r\n\r\n", hidden.len());
@@ -80,7 +80,7 @@ fn attacks() -> Vec<Vec<u8>> {
         (format!("{}\r\nX: a\nTransfer-Encoding: chunked", length(ended.len())), &ended),
         (format!("{}\r\n Transfer-Encoding: chunked", length(ended.len())), &ended),
         (format!("{}\r\nTransfer-Encoding: chunked", length(4)), &chunk),
-        // Lengths that are too small, double, signed or no numbers.
+        // Lengths that are too small, repeated, signed or not numbers.
         (length(0), &hidden.to_owned()),
         (format!("{}\r\n{}", length(0), length(hidden.len())), &hidden.to_owned()),
         (format!("{}\r\n{}", length(hidden.len()), length(0)), &hidden.to_owned()),
@@ -89,7 +89,7 @@ fn attacks() -> Vec<Vec<u8>> {
         (format!("Content-Length: 0x{:x}", hidden.len()), &hidden.to_owned()),
         (format!("Content_Length: {}", hidden.len()), &hidden.to_owned()),
         (format!("Content-Length : {}", hidden.len()), &hidden.to_owned()),
-        // No length, as for GET, and headers that name themselves as of one hop only.
+        // No length, as for GET, and a `Connection` header that names other headers as hop-by-hop.
         ("X-Nothing: 1".to_owned(), &hidden.to_owned()),
         ("Connection: Content-Length, Authorization\r\nContent-Length: 0".to_owned(), &hidden.to_owned()),
         ("Upgrade: h2c\r\nConnection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AAMAAABkAAQAAP__".to_owned(), &hidden.to_owned()),

@@ -1,4 +1,4 @@
-//! Prometheus scrapes the real node exporter and writes to the daemon, which is killed meanwhile:
+//! Prometheus scrapes the real node exporter and writes to the daemon, which is killed in between:
 //! the daemon has every sample of Prometheus, and every series of node exporter.
 
 use std::{collections::BTreeMap, fs, process::Command};

@@ -178,7 +178,7 @@ fn labels(metric: &Value) -> Labels {
 
 fn check_number(expected_value: f64, found: &Value) -> Result<(), String> {
     let text = found.as_str().unwrap_or_default();
-    let value = parse_number(text).ok_or_else(|| format!("{found} is no number"))?;
+    let value = parse_number(text).ok_or_else(|| format!("{found} is not a number"))?;
     if almost_equal(expected_value, value) {
         Ok(())
     } else {

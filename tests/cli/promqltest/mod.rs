@@ -206,7 +206,7 @@ impl LoadedMetrics {
         if names(&self.histograms)
             || expected.into_iter().any(|item| *item == SequenceItem::Histogram)
         {
-            return Some("native histograms are not kept");
+            return Some("native histograms are not stored");
         }
         let rates = ["rate", "increase", "irate", "resets"];
         (rates.iter().any(|rate| words.contains(rate)) && names(&self.counters))

@@ -14,7 +14,7 @@ pub(crate) enum SequenceItem {
     /// No sample.
     Omitted,
     Value(f64),
-    /// A native histogram, which is not kept.
+    /// A native histogram, which is not stored.
     Histogram,
 }
 

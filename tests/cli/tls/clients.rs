@@ -80,7 +80,7 @@ fn graphite_lines_pass_over_tls() {
     writeln!(lines, "over.tls 4 -1\nover.tls.too 5 -1").unwrap();
     let total = || series(&served);
     served.wait_until("no lines", || total() == 2);
-    // A client without TLS, and one that leaves.
+    // A client without TLS, and one that closes the connection.
     let mut plain = TcpStream::connect(port).unwrap();
     plain.write_all(b"without.tls 6 -1\n").unwrap();
     assert_eq!(plain.read(&mut [0; 10]).unwrap_or(0), 0);

@@ -76,17 +76,18 @@ fn a_name_in_a_certificate_has_its_scopes_and_no_others() {
     assert_eq!(status("sender"), [200, 403, 403, 403, 200]);
     assert_eq!(status("viewer"), [403, 200, 403, 403, 200]);
     assert_eq!(status("root"), [200, 200, 200, 200, 200]);
-    // A certificate without scopes is like none, and one of another authority ends the connection.
+    // A certificate without scopes counts as none, and one of another authority ends the
+    // connection.
     assert_eq!(status("stranger"), [401, 401, 401, 401, 200]);
     assert_eq!(status(""), [401, 401, 401, 401, 200]);
     assert_eq!(status("impostor"), [0; 5]);
     assert_eq!(mapped.foreign.name, "foreign");
-    // A key in the request counts instead of the certificate, also a wrong one.
+    // A key in the request counts instead of the certificate, even if the key is wrong.
     let key = fs::read_to_string(mapped.served.daemon.data("first-key")).unwrap();
     let bearer = |key: &str| format!("Authorization: Bearer {}", key.trim());
     let with = |key: &str| mapped.status("viewer", &["--header", &bearer(key)], "/metrics");
     assert_eq!((with(&key), with("gry_wrong")), (Some(200), Some(401)));
-    // The audit has the name.
+    // The audit shows the name.
     let mut command = granary();
     command.args(["audit", "--url", &mapped.served.daemon.url, "--ca-file"]);
     command.arg(mapped.served.authority.file("pem")).env("GRANARY_KEY", key.trim());

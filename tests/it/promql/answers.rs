@@ -16,7 +16,8 @@ use crate::setup::{DAY, HOUR, MINUTE, SECOND};
 
 const STALE_MARKER: f64 = f64::from_bits(0x7ff0_0000_0000_0002);
 
-/// Series of each kind, sampled every 10 s, 20 s or minute: a slot of 1m merges up to six samples.
+/// Returns series of each kind, sampled every 10 s, 20 s or minute: a slot of 1m merges up to six
+/// samples.
 fn filled_fixture() -> Fixture {
     let mut fixture = fixture();
     let load = fixture.define("load", &[("host", "a")], Kind::Gauge);

@@ -97,7 +97,7 @@ fn windows_use_samples_beyond_their_edges() {
         ("increase(grows[3m] smoothed)", 30, "{} 0.5"),
         ("increase(grows[3m] smoothed)", 210, "{} 5"),
         ("rate(grows[2m] smoothed)", 300, "{} 0.05"),
-        // A decrease is a reset, also at the edges.
+        // A decrease is a reset, even at the edges.
         ("increase(falls[2m] smoothed)", 135, "{} 12"),
         ("delta(falls[2m] anchored)", 150, "{} -4"),
         ("changes(falls[1m])", 120, "{} 0"),

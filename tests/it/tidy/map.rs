@@ -7,7 +7,7 @@ use super::root;
 /// Folders whose files and folders the map may name.
 const FOLDERS: [&str; 4] = ["src", "agents", "tests", "benches"];
 
-/// Adds the paths of all files and folders below a folder; Rust files also without `.rs`.
+/// Adds the paths of all files and folders below a folder; Rust files with and without `.rs`.
 fn paths_below(folder: &Path, found: &mut BTreeSet<String>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

@@ -187,7 +187,7 @@ fn names_of_the_root(code: &str, depth: usize) -> Vec<String> {
     for root in roots.iter().filter(|root| !root.is_empty()) {
         for (at, _) in code.match_indices(root) {
             let (before, found) = code.split_at(at);
-            // `pub(in path)` is no import: it names a module around the present one.
+            // `pub(in path)` is not an import: it names a module around the current one.
             let is_visibility = before.ends_with("pub(in ");
             let before = before.chars().next_back().unwrap_or(' ');
             if !before.is_alphanumeric() && !"_:$".contains(before) && !is_visibility {

@@ -82,7 +82,7 @@ struct Series {
 /// One possible state of the store.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct World {
-    /// The series, by id.
+    /// The series, by ID.
     series: Vec<Series>,
     samples: Vec<CountedSample>,
     senders: BTreeMap<Arc<str>, Numbers>,
@@ -103,7 +103,7 @@ pub(crate) struct Comparison {
 
 /// The contents of the store that are compared.
 pub(crate) struct StoreContents {
-    /// The keys of series by id, `None` for a deleted series.
+    /// The keys of series by ID, `None` for a deleted series.
     pub(crate) keys: Vec<Option<SeriesKey>>,
     pub(crate) last: Vec<(SeriesId, Option<LastSample>)>,
     pub(crate) granularity: Granularity,
@@ -119,7 +119,7 @@ pub(crate) struct StoreContents {
 }
 
 impl World {
-    /// Registers series; returns their ids.
+    /// Registers series; returns their IDs.
     fn define(&mut self, definitions: &[SeriesInfo]) -> Vec<SeriesId> {
         let id_of = |definition: &SeriesInfo| {
             let key = Some(&definition.key);

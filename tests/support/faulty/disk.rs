@@ -2,12 +2,12 @@
 //! the platter, and what survives a power cut.
 //!
 //! The disk behaves as FORMAT.md assumes. After a sync returned, its data is durable. The file
-//! system logs sizes and names: of the changes of a folder since its last sync, the first ones
-//! survive, independent of other folders, and a file renamed from one folder to another is in one
-//! of them. The contents of a folder are lost when the name of the folder did not survive. A write
-//! survives or is torn at sectors. After a failed sync the kernel keeps the pages and marks them
-//! clean: reads see them, later syncs do not write them, and only some of them reached the platter.
-//! Writing a page again makes the whole page dirty.
+//! system logs sizes and names. Of the changes of a folder since its last sync, the first ones
+//! survive, independently of other folders. A file that was renamed from one folder to another is
+//! in one of them. The contents of a folder are lost when the name of the folder did not survive. A
+//! write survives or is torn at sectors. After a failed sync the kernel keeps the pages and marks
+//! them clean: reads see them, later syncs do not write them, and only some of them reached the
+//! platter. Writing a page again makes the whole page dirty.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -115,7 +115,7 @@ enum NameChange {
 }
 
 impl NameChange {
-    /// The folders whose names change.
+    /// Returns the folders whose names change.
     fn folders(&self) -> Vec<String> {
         let paths = match self {
             Self::CreateFolder(path) | Self::Create(path, _) | Self::Remove(path) => vec![path],
@@ -125,12 +125,12 @@ impl NameChange {
     }
 }
 
-/// The folder of a path; the medium's root is "".
+/// Returns the folder of a path; the medium's root is "".
 pub(super) fn parent(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(folder, _)| folder)
 }
 
-/// The folders above a path, the nearest first.
+/// Returns the folders above a path, the nearest first.
 pub(super) fn folders_above(path: &str) -> Vec<String> {
     let mut folders = vec![parent(path).to_owned()];
     while !folders[folders.len() - 1].is_empty() {

@@ -71,7 +71,7 @@ struct Shared {
 pub(crate) struct FaultyMedium(Arc<Shared>);
 
 impl FaultyMedium {
-    /// An empty medium; the seed decides which data survives a fault.
+    /// Returns an empty medium; the seed decides which data survives a fault.
     pub(crate) fn new(seed: u64) -> Self {
         let medium = Self::default();
         medium.state().rng = Rng::with_seed(seed);
@@ -129,7 +129,7 @@ impl FaultyMedium {
         self.state().faults.lift();
     }
 
-    /// The faults that occurred since the last call of this function.
+    /// Returns the faults that occurred since the last call of this function.
     pub(crate) fn take_hits(&self) -> Vec<(Call, Effect)> {
         std::mem::take(&mut self.state().faults.hits)
     }

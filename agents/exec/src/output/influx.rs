@@ -40,7 +40,7 @@ fn push_fields(line: &ParsedLine<'_>, time_ms: Option<i64>, readings: &mut Readi
             FieldValue::I64(value) => *value as f64,
             FieldValue::U64(value) => *value as f64,
             FieldValue::Boolean(value) => f64::from(u8::from(*value)),
-            // Text fields are no samples.
+            // Text fields are not samples.
             FieldValue::String(_) => continue,
         };
         let metric = format!("{}_{field}", line.series.measurement);

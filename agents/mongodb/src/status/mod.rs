@@ -46,7 +46,7 @@ impl ServerState {
         let is_close =
             self.started_ms.is_some_and(|previous| previous.abs_diff(start) < START_TOLERANCE_MS);
         // A clock change moves the computed start of a running process. In a container, the server
-        // usually has the id 1, so equal ids prove nothing.
+        // usually has the ID 1, so equal IDs prove nothing.
         let is_pid_meaningful = pid.is_some_and(|pid| pid > 1.0);
         let is_same_run = self.pid == pid
             && self.uptime_ms.is_some_and(|before| before <= uptime_ms)

@@ -73,7 +73,7 @@ pub(crate) struct Job {
     pub(crate) http_headers: BTreeMap<String, Header>,
     /// The format of responses whose `Content-Type` is unknown.
     pub(crate) fallback_scrape_protocol: Option<Protocol>,
-    /// True when series with timestamps of the target end as soon as a response lacks them.
+    /// True when series whose timestamps come from the target end as soon as a response lacks them.
     pub(crate) track_timestamps_staleness: bool,
     pub(crate) static_configs: Vec<Group>,
     pub(crate) file_sd_configs: Vec<FileDiscovery>,

@@ -1,6 +1,6 @@
 //! The metric, labels and kind of a series, from its text and the target's settings.
 //!
-//! Must never know: values, and which series are known.
+//! Must never know: values, which series are known.
 
 use granary_agent_kit::{
     Series,

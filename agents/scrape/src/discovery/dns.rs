@@ -67,7 +67,7 @@ impl Resolver {
     }
 
     /// Resolves a name to addresses, with ports or without. The result is empty when the name does
-    /// not exist, neither alone nor with a search domain. It is an error when no query finds an
+    /// not exist, either alone or with a search domain. It is an error when no query finds an
     /// address and a query fails.
     fn query_records(
         &self,
@@ -113,7 +113,7 @@ fn invalid_data(cause: impl Into<Box<dyn Error + Send + Sync>>) -> io::Error {
 }
 
 fn encode_query(name: &str, kind: RecordType) -> io::Result<Vec<u8>> {
-    // Any query id is safe, because the socket has its own port and only accepts responses of this
+    // Any query ID is safe, because the socket has its own port and only accepts responses of this
     // server.
     let mut packet = Packet::new_query(1);
     packet.set_flags(PacketFlag::RECURSION_DESIRED);

@@ -25,7 +25,7 @@ const EXTENSIONS: u8 = 0xa3;
 /// The tags of names: a host name and an address.
 const HOST_NAME: u8 = 0x82;
 const ADDRESS: u8 = 0x87;
-/// The object ids of the common name and of the alternative names.
+/// The object IDs of the common name and of the alternative names.
 const COMMON_NAME_ID: &[u8] = &[0x55, 4, 3];
 const ALTERNATIVE_NAMES_ID: &[u8] = &[0x55, 29, 17];
 
@@ -78,7 +78,7 @@ impl<'a> Der<'a> {
 }
 
 impl Certificate {
-    /// Reads a DER-encoded certificate, or returns `None` when it is not one.
+    /// Reads a DER-encoded certificate; `None` when the bytes are not a certificate.
     pub fn read(der: &[u8]) -> Option<Self> {
         let mut fields = Der(der).expect(SEQUENCE)?.expect(SEQUENCE)?;
         let with_version = fields;

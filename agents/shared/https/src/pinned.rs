@@ -1,7 +1,7 @@
 //! TLS connections to servers whose public key is pinned.
 //!
-//! The HTTP library has no hook for the check of a certificate, so a connector of its chain does
-//! what the library's own connector does, with another check. Must never know: HTTP.
+//! The HTTP library has no hook for the check of a certificate, so a connector in its chain
+//! replaces the library's own connector, with a different check. Must never know: HTTP.
 
 use std::{
     fmt,
@@ -26,7 +26,7 @@ use ureq::unversioned::transport::{
 
 use crate::Pin;
 
-/// The server's key is not pinned.
+/// The error for a server whose key is not pinned.
 #[derive(Debug)]
 pub(crate) struct OtherKey {
     /// The pin of the server's key.
@@ -41,11 +41,11 @@ impl fmt::Display for OtherKey {
 
 impl std::error::Error for OtherKey {}
 
-/// The check of a server's certificate by its public key alone. That the server has the key is
-/// checked as always, by a signature.
+/// The check of a server's certificate by its public key alone. As usual, a signature proves that
+/// the server has the key.
 #[derive(Debug)]
 pub(crate) struct PinnedKeys {
-    /// The accepted keys; `None`: every key.
+    /// The accepted keys; `None` accepts every key.
     pins: Option<Vec<Pin>>,
     algorithms: WebPkiSupportedAlgorithms,
 }
@@ -55,7 +55,7 @@ impl PinnedKeys {
         Self { pins: Some(pins), algorithms: provider.signature_verification_algorithms }
     }
 
-    /// Accepts every key, for connections that only look at certificates.
+    /// Accepts every key, for connections that only read certificates.
     pub(crate) fn any(provider: &CryptoProvider) -> Self {
         Self { pins: None, algorithms: provider.signature_verification_algorithms }
     }

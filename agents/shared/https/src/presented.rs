@@ -20,7 +20,7 @@ use crate::{pinned::PinnedKeys, settings::provider};
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Returns the certificates of the server at an address such as `https://mon.example.org:7117`,
-/// without checking whom to trust.
+/// without checking whether they are trusted.
 ///
 /// # Errors
 /// The server cannot be reached, or does not speak TLS.

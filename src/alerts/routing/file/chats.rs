@@ -33,7 +33,7 @@ impl FileChecker<'_> {
         self.check_address("api_url", &api_url);
         for name in raw.responders.iter().flat_map(|responder| responder.keys()) {
             if !RESPONDER_KEYS.contains(&name.as_str()) {
-                self.fault(format!("responders: {name:?} is none of id, name, username, type"));
+                self.fault(format!("responders: {name:?} is not one of id, name, username, type"));
             }
         }
         let opsgenie = Opsgenie {
@@ -71,7 +71,9 @@ impl FileChecker<'_> {
         self.check_address("api_url", &api_url);
         let parse_mode = or_default(raw.parse_mode, "HTML");
         if !PARSE_MODES.contains(&parse_mode.as_str()) {
-            self.fault(format!("parse_mode: {parse_mode:?} is none of HTML, Markdown, MarkdownV2"));
+            self.fault(format!(
+                "parse_mode: {parse_mode:?} is not one of HTML, Markdown, MarkdownV2"
+            ));
         }
         if raw.chat_id.is_none_or(|id| id == 0) {
             self.fault("chat_id is missing: set it to the number of a chat");

@@ -71,7 +71,7 @@ impl<'a> FileChecker<'a> {
 
     fn check_count(&mut self, count: usize, items: &str, limit: usize) {
         if count > limit {
-            self.fault(format!("{count} {items} are more than {limit}"));
+            self.fault(format!("{count} {items} exceed the limit of {limit}"));
         }
     }
 
@@ -306,7 +306,7 @@ impl<'a> FileChecker<'a> {
         let text = text?;
         let found = parse_duration_ms(text);
         if found.is_none() {
-            self.fault(format!("{key}: {text:?} is no length of time; write 30s, 5m or 1h30m"));
+            self.fault(format!("{key}: {text:?} is not a duration; write 30s, 5m or 1h30m"));
         }
         found
     }

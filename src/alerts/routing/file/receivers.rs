@@ -252,7 +252,7 @@ impl FileChecker<'_> {
     pub(super) fn check_address(&mut self, key: &str, url: &str) {
         let host = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
         if host.is_none_or(str::is_empty) {
-            self.fault(format!("{key} is no address; write https://example.org/path"));
+            self.fault(format!("{key} is not a URL; write https://example.org/path"));
         }
     }
 }

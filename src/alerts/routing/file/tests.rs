@@ -130,7 +130,7 @@ fn each_fault_is_reported_with_its_location() {
         ("route: {receiver: a, matchers: [b=c]}", "accepts all alerts"),
         ("route: {receiver: a, group_by: [..., b]}", "remove the other names"),
         ("route: {receiver: a, group_interval: 0s}", "group_interval must be longer"),
-        ("route: {receiver: a, group_wait: soon}", "\"soon\" is no length"),
+        ("route: {receiver: a, group_wait: soon}", "\"soon\" is not a duration"),
         ("route: {receiver: a, routes: [{mute_time_intervals: [x]}]}", "is named \"x\""),
         ("route: {receiver: a, routes: [{matchers: ['=b']}]}", "route.routes[0]: "),
         ("route: {receiver: a, rout: []}", "rout"),
@@ -149,15 +149,15 @@ fn each_fault_is_reported_with_its_location() {
     };
     for (integration, expected) in [
         ("webhook_configs: [{}]", "receiver \"a\", webhook_configs[0]: url or url_file is missing"),
-        ("webhook_configs: [{url: nowhere}]", "url is no address"),
+        ("webhook_configs: [{url: nowhere}]", "url is not a URL"),
         ("webhook_configs: [{url: 'http://a', url_file: b}]", "set only one of them"),
         ("victorops_configs: [{}]", "victorops_configs"),
         ("webhook_configs: [{url: 'http://a', timeout: 6m}]", "300000 ms at most"),
         ("opsgenie_configs: [{}]", "api_key or api_key_file is missing"),
-        ("opsgenie_configs: [{api_key: a, responders: [{nam: b}]}]", "\"nam\" is none of"),
-        ("msteams_configs: [{webhook_url: x}]", "webhook_url is no address"),
+        ("opsgenie_configs: [{api_key: a, responders: [{nam: b}]}]", "\"nam\" is not one of"),
+        ("msteams_configs: [{webhook_url: x}]", "webhook_url is not a URL"),
         ("telegram_configs: [{bot_token: a}]", "chat_id is missing"),
-        ("telegram_configs: [{bot_token: a, chat_id: 1, parse_mode: x}]", "\"x\" is none of"),
+        ("telegram_configs: [{bot_token: a, chat_id: 1, parse_mode: x}]", "\"x\" is not one of"),
         (
             "webhook_configs: [{url: 'http://a', http_config: {http_headers: {Host: {values: [b]}}}}]",
             "\"Host\" cannot be set",

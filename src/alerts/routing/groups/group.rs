@@ -2,7 +2,7 @@
 //! its receiver.
 //!
 //! An integration that was unreachable gets one message, with the current alerts and all alerts
-//! that have ended meanwhile. A confirmed message is never pending again. Must never know: other
+//! that have ended since. A confirmed message is never pending again. Must never know: other
 //! groups, how anything is sent.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -259,7 +259,7 @@ impl Group {
         };
         for ended in alerts.iter().filter(|alert| !alert.is_firing()) {
             let member = self.members.get_mut(&ended.fingerprint());
-            // Meanwhile, the alert may fire again or have another end.
+            // The alert may have fired again since, or have another end.
             let is_same = |member: &&mut Member| {
                 !member.is_firing() && member.alert.starts_at == ended.starts_at
             };
@@ -274,7 +274,7 @@ impl Group {
         if let Some(pending) =
             delivery.pending.take().filter(|pending| pending.decided_at != decided_at)
         {
-            // A later decision was made meanwhile; part of it may be delivered by this message.
+            // A later decision was made while the message was sent, which may deliver a part of it.
             let keys_of = |is_firing: bool| -> BTreeSet<String> {
                 let is_matching = |key: &&String| {
                     self.members.get(*key).is_some_and(|member| {
@@ -300,7 +300,7 @@ impl Group {
     pub(super) fn refuse(&mut self, integration: &str, decided_at: i64) {
         let pending =
             self.deliveries.get_mut(integration).and_then(|delivery| delivery.pending.as_mut());
-        // A later decision, made meanwhile, was not refused.
+        // A later decision, made while the message was sent, was not refused.
         if let Some(pending) = pending.filter(|pending| pending.decided_at == decided_at) {
             pending.is_refused = true;
             self.is_changed = true;
@@ -308,7 +308,7 @@ impl Group {
     }
 
     /// Removes ended alerts whose end is not pending for any integration. When a removed alert
-    /// fires again, a notification is due, also for integrations that get no resolved messages.
+    /// fires again, a notification is due, even for integrations that get no resolved messages.
     fn prune(&mut self) {
         let (deliveries, is_changed) = (&mut self.deliveries, &mut self.is_changed);
         self.members.retain(|key, member| {

@@ -63,7 +63,7 @@ pub struct PendingNotification {
 pub type StoredGroup = (String, Option<Vec<u8>>);
 
 impl Groups {
-    /// Restores stored groups. Unreadable groups are returned as faults and begin anew.
+    /// Restores stored groups. Unreadable groups are returned as faults and start over.
     pub fn load(stored: impl Iterator<Item = (String, Vec<u8>)>) -> (Self, Vec<String>) {
         let (mut groups, mut faults) = (Self::default(), Vec::new());
         for (id, bytes) in stored {
@@ -266,7 +266,7 @@ impl Groups {
     ) {
         let Some(group) = self.all.get_mut(&notification.group) else { return };
         let Some((_, receiver)) = settings(routing, group) else { return };
-        // The group's receiver has changed meanwhile.
+        // The group's receiver has changed since.
         if group.receiver.as_ref().is_some_and(|name| *name != notification.receiver) {
             return;
         }

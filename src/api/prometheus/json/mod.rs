@@ -19,7 +19,7 @@ pub(super) fn push_text(text: &str, out: &mut Vec<u8>) {
         return out.push(b'"');
     }
     let written = serde_json::to_writer(out, text);
-    debug_assert!(written.is_ok(), "memory takes every write");
+    debug_assert!(written.is_ok(), "writing to memory cannot fail");
 }
 
 /// Writes `,"name":["text",...]`, or nothing for an empty list.

@@ -106,7 +106,7 @@ fn push_shortest(value: f64, out: &mut Vec<u8>) {
     let size = value.abs();
     let is_plain = (1e-6..1e21).contains(&size);
     let written = if is_plain { write!(out, "{value}") } else { push_exponent(value, out) };
-    debug_assert!(written.is_ok(), "memory takes every write");
+    debug_assert!(written.is_ok(), "writing to memory cannot fail");
 }
 
 /// Writes a number in scientific notation like Go: with a sign and at least two digits.

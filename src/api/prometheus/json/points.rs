@@ -24,7 +24,7 @@ pub(in crate::api::prometheus) fn push_time(at_ms: i64, out: &mut Vec<u8>) {
     out.extend_from_slice(itoa::Buffer::new().format(seconds).as_bytes());
     if millis != 0 {
         let written = write!(out, ".{millis:03}");
-        debug_assert!(written.is_ok(), "memory takes every write");
+        debug_assert!(written.is_ok(), "writing to memory cannot fail");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Functions that combine the lines with equal parts of names or equal tags.
+//! Functions that combine the lines with the same parts of names or the same tags.
 
 use std::collections::BTreeMap;
 

@@ -39,7 +39,7 @@ const NODES_MAX: usize = 64;
 fn nodes<'a>(arguments: &Arguments<'a>, from: usize) -> Result<Vec<Node<'a>>, QueryError> {
     let count = arguments.call.arguments.len().saturating_sub(from);
     if count > NODES_MAX {
-        let message = format!("{count} nodes are more than {NODES_MAX}: use fewer");
+        let message = format!("{count} nodes exceed the limit of {NODES_MAX}: use fewer");
         return Err(arguments.fault(&message));
     }
     arguments.nodes(from)

@@ -109,7 +109,7 @@ fn names_and_nodes_are_limited() {
     assert_eq!(replaced[0].name, "$1b-a\\");
     let nodes = ",0".repeat(65);
     for target in [format!("aliasByNode(a.b{nodes})"), format!("groupByNodes(a.b,'sum'{nodes})")] {
-        assert!(refusal(&target, &LIMITS).contains("65 nodes are more than 64: use fewer"));
+        assert!(refusal(&target, &LIMITS).contains("65 nodes exceed the limit of 64: use fewer"));
     }
 }
 
@@ -118,7 +118,7 @@ fn summaries_of_too_many_points_are_refused() {
     let long_window = "group(constantLine(1),movingAverage(constantLine(1),'30d'))";
     for function in ["summarize", "hitcount"] {
         let error = refusal(&format!("{function}({long_window},'1s')"), &LIMITS);
-        assert!(error.contains("points are more than 1000000: use a longer"), "{error}");
+        assert!(error.contains("points exceed the limit of 1000000: use a longer"), "{error}");
     }
 }
 

@@ -211,7 +211,8 @@ fn aggregate_buckets(
 /// Refuses lines that would have too many points.
 fn check_points(arguments: &Arguments<'_>, points: i64) -> Result<(), QueryError> {
     if points > POINTS_MAX {
-        let message = format!("{points} points are more than {POINTS_MAX}: use a longer interval");
+        let message =
+            format!("{points} points exceed the limit of {POINTS_MAX}: use a longer interval");
         return Err(arguments.fault(&message));
     }
     Ok(())

@@ -54,7 +54,7 @@ impl Shells {
         Ok(Self { range: range.clone(), view, width_ms: granularity.width_ms })
     }
 
-    /// Adds the empty slots of the preallocated documents of a series without samples.
+    /// Adds the empty slots of a series' preallocated documents that have no samples.
     fn add_empty_slots(&self, series: SeriesId, slots: &mut Vec<Slot>) -> Result<(), QueryError> {
         let document_slots = self.view.slots(series)?;
         for span in self.view.shells(series, &document_slots)? {

@@ -12,7 +12,8 @@ use crate::query::promql::{
     },
 };
 
-/// Adds a series for each group to a side, at the times at which only the other side has values.
+/// Adds to each side, for each group, a series with the default value at the times at which only
+/// the other side has values.
 pub(super) fn fill(
     left: &mut Vec<Series>,
     right: &mut Vec<Series>,

@@ -58,8 +58,8 @@ impl<'a> Bounds<'a> {
         let points = series.saturating_mul(times);
         if points > max {
             return Err(QueryError::TooMuch(format!(
-                "{series} series at {times} times are more than {max} points: ask for a shorter range, \
-                 a larger step or fewer series, or raise limits.query_points_max"
+                "{series} series at {times} times exceed the limit of {max} points: ask for a \
+                 shorter range, a larger step or fewer series, or raise limits.query_points_max"
             )));
         }
         let needed = self.held.get() + points * VALUES_AT_A_TIME * size_of::<f64>();

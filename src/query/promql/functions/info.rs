@@ -23,7 +23,7 @@ const IDENTIFYING_LABELS: [&str; 2] = ["instance", "job"];
 /// The default info metric.
 const DEFAULT_METRIC: &str = "target_info";
 
-/// The pattern of info metrics when the matchers only exclude names.
+/// The pattern of info metrics that is used when the matchers only exclude names.
 const ANY_METRIC: &str = ".+_info";
 
 /// The info series that the second argument of `info` selects.

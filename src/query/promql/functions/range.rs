@@ -78,7 +78,7 @@ pub(crate) fn call(
     let mut at_time = vec![0.0; numbers.len()];
     // In a gap without readings, the growth of a counter is known.
     let is_increase = matches!(name, "rate" | "increase");
-    // These functions count the increases of counters, also in series that were once gauges.
+    // These functions count the increases of counters, even in series that were once gauges.
     let counts = matches!(name, "increase" | "irate" | "rate" | "resets");
     let mut series = over_windows(windows, counts, context, |window, index| {
         if !is_increase && !window.has_readings() {

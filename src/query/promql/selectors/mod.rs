@@ -39,7 +39,7 @@ use plan::{CachedCells, NeededCells};
 pub(crate) struct Selectors<'a> {
     store: &'a Store,
     now: UnixMillis,
-    /// A sample is the value of its series while it is younger than this.
+    /// The maximum age of a sample that still counts as the value of its series, in milliseconds.
     pub(crate) lookback_ms: i64,
     query: QueryRange,
     bounds: &'a Bounds<'a>,

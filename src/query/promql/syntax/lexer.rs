@@ -1,7 +1,7 @@
 //! The lexer, which splits the text of a query into tokens, one at a time.
 //!
-//! Other words are valid within braces and brackets, so the lexer tracks whether these are open.
-//! The source is Prometheus' lexer (promql/parser/lex.go). Must never know: the grammar.
+//! Different tokens are valid within braces and brackets, so the lexer tracks whether these are
+//! open. The source is Prometheus' lexer (promql/parser/lex.go). Must never know: the grammar.
 
 use super::{
     literal::{self, Quantity},
@@ -116,7 +116,7 @@ impl<'a> Lexer<'a> {
             '!' if self.eat('=') => Token::Operator(Operator::NotEqual),
             '!' => return Err(self.error_after("unexpected character after '!'")),
             '<' | '>' if self.rest().starts_with('/') => {
-                return Err(format!("{letter}/ trims native histograms, which are not kept"));
+                return Err(format!("{letter}/ trims native histograms, which are not stored"));
             }
             '<' if self.eat('=') => Token::Operator(Operator::LessOrEqual),
             '<' => Token::Operator(Operator::Less),
@@ -338,7 +338,7 @@ mod tests {
             ("x{", "1:3: parse error: unexpected end of input inside braces"),
             ("x{1}", "1:3: parse error: unexpected character inside braces: '1'"),
             ("{{schema:0}}", "1:2: parse error: unexpected left brace '{'"),
-            ("a </ 2", "1:3: parse error: </ trims native histograms, which are not kept"),
+            ("a </ 2", "1:3: parse error: </ trims native histograms, which are not stored"),
             ("\"a\nb\"", "1:1: parse error: unterminated quoted string"),
             ("`a", "1:1: parse error: unterminated raw string"),
             (r#""\q""#, "1:1: parse error: unknown escape sequence U+0071 'q'"),

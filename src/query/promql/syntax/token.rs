@@ -9,7 +9,7 @@ use super::operator::{Aggregation, Operator};
 pub(super) enum Token {
     /// The end of the text.
     End,
-    /// A word that is none of the other tokens.
+    /// A word that is not another token.
     Identifier,
     /// A word with a colon.
     MetricIdentifier,

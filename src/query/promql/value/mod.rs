@@ -2,7 +2,7 @@
 //! numbers, texts.
 //!
 //! These values depend on nothing else in PromQL. Must never know: how the store is read, the tree,
-//! who evaluates.
+//! the evaluator.
 
 pub(crate) mod annotations;
 pub(crate) mod answer;

@@ -181,10 +181,10 @@ impl Cursor {
     }
 }
 
-/// Returns true when the last cell is a reading exactly at the end of the window, in the current
-/// slot, while the first cell includes the reading exactly at the start, which counts with its
-/// slot. Without this check, a window of one minute could contain 13 readings at intervals of five
-/// seconds.
+/// Returns true when the last cell is a single reading exactly at the end of the window, which
+/// belongs to the next slot, while the first cell already includes a reading exactly at the start
+/// of the window. Without this check, a window of one minute could contain 13 readings at intervals
+/// of five seconds.
 fn begins_next_slot(cells: &[TimedCell], from: i64, to: i64) -> bool {
     let (Some(first), Some(last)) = (cells.first(), cells.last()) else { return false };
     last.first_at == to && first.first_at == from && first.n > 1

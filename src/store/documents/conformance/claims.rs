@@ -61,7 +61,7 @@ fn shells_are_created_once_and_change_nothing() {
         assert_eq!(bench.of_place(&place, SERIES), [(NOON.0, 2.0)]);
         assert_eq!(bench.of_place(&place, SeriesId(6)), []);
         assert_eq!(bench.documents.mark(&place).unwrap(), mark(5, place.end.0));
-        // A shell does not set the mark of a new partition.
+        // Shells do not change the mark of a new partition.
         assert_eq!(bench.documents.count_absent(FINE, place.end, &series).unwrap(), 3);
         assert_eq!(bench.documents.add_shells(FINE, place.end, &series).unwrap(), 3);
         assert_eq!(bench.documents.count_absent(FINE, place.end, &series).unwrap(), 0);
@@ -75,7 +75,7 @@ fn shells_are_created_once_and_change_nothing() {
 
 #[test]
 fn shells_stay_until_their_partition_is_dropped() {
-    // Series of two blocks, and the last one that can exist.
+    // Series of two blocks, and the last possible series.
     let series = [3, 7, 16_384 + 9, u32::MAX].map(SeriesId);
     each(|mut bench| {
         let place = bench.place(FINE, NOON);
@@ -121,7 +121,7 @@ fn a_shell_is_not_shown_for_a_document_that_may_be_lost() {
         let late = vec![cell(7, NOON.plus(MINUTE).0, 4.0)];
         bench.merge(&place, mark(6, place.end.0), &late).unwrap();
         for _ in 0..2 {
-            // Once the hole is remembered, nobody knows which documents were in it.
+            // Once the hole is stored, the documents in it are not known.
             assert_eq!(bench.shells(&place, SeriesId(8)), [next]);
             let view = bench.documents.view(FINE, place.range()).unwrap();
             assert_eq!(view.stored(NOON, SeriesId(8)).unwrap(), None);
@@ -145,7 +145,7 @@ fn a_document_is_shown_as_it_is_stored() {
         let filled: Vec<_> = shown.slots.iter().filter(|slot| !slot.cell.is_empty()).collect();
         assert_eq!((filled.len(), filled[0].start.0), (1, NOON.0 + MINUTE));
         assert_eq!(filled[0].cell, cell(7, 0, 2.5).2);
-        // All shown parts lie within the bytes, and no two parts share a byte.
+        // All shown parts are within the bytes, and no two parts overlap.
         let parts = shown.slots.iter().flat_map(|slot| &slot.parts).chain(&shown.header);
         let mut bytes: Vec<_> =
             parts.flat_map(|part| part.offset..part.offset + part.length).collect();
@@ -352,7 +352,7 @@ fn slots_that_were_lost_before_a_merge_are_a_hole_of_the_partition() {
     });
 }
 
-/// Merges the cells that the marks do not include, as a continued checkpoint does, and seals.
+/// Merges the cells that the marks do not include, as a resumed checkpoint does, and seals.
 fn merge_and_seal(bench: &Bench) -> Result<(), StoreError> {
     let (place, next) = (bench.place(FINE, NOON), bench.place(FINE, NOON.plus(HOUR)));
     let merge = |place, through, at: i64| {

@@ -46,7 +46,7 @@ enum Step {
         stage: Stage,
     },
     Reopen,
-    /// Prepares a fault for the next step.
+    /// Arms a fault for the next step.
     Arm(Fault),
 }
 
@@ -87,11 +87,11 @@ fn fault() -> impl Strategy<Value = Fault> {
         .prop_map(|(call, after, times, effect)| Fault { call, after, times, effect })
 }
 
-/// A history under way.
+/// A running history.
 struct History {
     bench: Bench,
     map: Map,
-    /// Counts up, as the journal's records do.
+    /// The record number, which increases like the numbers of the journal's records.
     record: u64,
 }
 
@@ -180,7 +180,7 @@ impl History {
         let (before, after) = (self.map.mark(place.id), mark(self.record, place.end.0));
         let outcome = self.bench.merge(&place, after, &all);
         self.recover();
-        // A failed merge may be complete nevertheless: the mark shows that.
+        // A failed merge may be complete; the mark shows whether it is.
         let found = self.bench.documents.mark(&place).unwrap();
         assert!(outcome.is_err() || found == after, "{outcome:?}: {found:?}");
         if found == after {

@@ -1,4 +1,4 @@
-//! The tested implementation: local documents, kept open or sealed at once.
+//! The tested implementation: local documents, either open or sealed at once.
 //!
 //! Must never know: what is tested.
 
@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// Documents are sealed only on request.
+/// Local documents that are sealed only on request.
 pub(super) const SUBJECT: Subject = Subject {
     name: "open",
     open: |medium, granularities| open(medium, granularities, usize::MAX),
@@ -26,14 +26,14 @@ pub(super) const SUBJECT: Subject = Subject {
     damage: |bytes, start, series| {
         let head = header(start, series);
         let places = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(&head));
-        // Older pages may contain the document, too.
+        // Older pages may also contain the document.
         for at in places.collect::<Vec<_>>() {
             bytes[at + head.len() + 60] ^= 0x10;
         }
     },
 };
 
-/// Every new document is sealed at once.
+/// Local documents that are sealed when they are created.
 pub(super) const SEALED: Subject = Subject {
     name: "sealed",
     open: |medium, granularities| open(medium, granularities, 1),
@@ -60,7 +60,7 @@ fn open(
     Ok(Box::new(documents))
 }
 
-/// The last segment of a partition's file.
+/// Returns the last segment of a partition's file.
 fn segment_of(medium: &dyn Medium, partition: &str) -> Option<String> {
     let (folder, name_of_partition) = partition.rsplit_once('/')?;
     let names = medium.list(folder).unwrap().into_iter();
@@ -68,7 +68,7 @@ fn segment_of(medium: &dyn Medium, partition: &str) -> Option<String> {
     Some(segment_file(partition, last))
 }
 
-/// The bytes of the fields that identify a document.
+/// Returns the bytes of the fields that identify a document.
 fn header(start: UnixMillis, series: SeriesId) -> Vec<u8> {
     let series = i64::from(series.0).to_le_bytes();
     [b"\x12series\0".as_slice(), &series, b"\x09start\0", &start.0.to_le_bytes()].concat()

@@ -49,7 +49,7 @@ impl Map {
         self.shells.insert((id, series, start));
     }
 
-    /// The starts of the documents of a series that were inserted ahead.
+    /// Returns the starts of the documents of a series that were inserted ahead.
     pub(super) fn shells(
         &self,
         granularity: GranularityIndex,
@@ -68,7 +68,7 @@ impl Map {
             .is_some_and(|partition| partition.cells.contains_key(&(series, slot)))
     }
 
-    /// The partitions that have cells.
+    /// Returns the partitions that have cells.
     pub(super) fn ids(&self) -> impl Iterator<Item = PartitionId> {
         self.partitions.keys().copied()
     }

@@ -1,5 +1,4 @@
-//! The tests of every implementation of [`Documents`]: the contract of the module above, on a
-//! medium that fails.
+//! Tests of every implementation of [`Documents`]: its contract, on a medium that fails.
 //!
 //! `claims` has one test for each promise, `histories` compares random histories with a naive map
 //! of cells. Must never know: how an implementation stores documents, except for its [`Subject`].
@@ -26,9 +25,10 @@ type Open = fn(Arc<dyn Medium>, Vec<Granularity>) -> Result<Box<dyn Documents>, 
 struct Subject {
     name: &'static str,
     open: Open,
-    /// Returns the file that contains a partition's documents, from the name of the partition file.
+    /// Returns the name of the file that contains a partition's documents, given the name of the
+    /// partition file.
     holder: fn(&dyn Medium, String) -> String,
-    /// Damages the document of a series that begins at a time, in the bytes of this file.
+    /// Damages, in the bytes of this file, the document of a series that begins at a time.
     damage: fn(&mut Vec<u8>, UnixMillis, SeriesId),
 }
 
@@ -41,7 +41,8 @@ const HOUR: i64 = 60 * MINUTE;
 const FINE: GranularityIndex = GranularityIndex(0);
 const COARSE: GranularityIndex = GranularityIndex(1);
 
-/// Slots of a minute in documents of ten minutes, and slots of a day in documents of a month.
+/// Returns two granularities: slots of a minute in documents of ten minutes, and slots of a day in
+/// documents of a month.
 fn granularities() -> Vec<Granularity> {
     let (months, years) = (Span::Months(1), Span::Months(12));
     let fine = Granularity::new(
@@ -67,7 +68,7 @@ impl Bench {
         Self { subject, medium, documents }
     }
 
-    /// Drops everything that is open, as a kill does, and opens it again.
+    /// Drops all open files, as a kill does, and opens them again.
     fn reopen(&mut self) {
         self.reopen_with(granularities());
     }
@@ -108,7 +109,7 @@ impl Bench {
         self.documents.place(granularity, at)
     }
 
-    /// Merges cells into the partition of a place.
+    /// Merges cells into a partition.
     fn merge(&self, place: &Place, mark: Mark, cells: &Cells) -> Result<(), StoreError> {
         let mut by_document: BTreeMap<(UnixMillis, SeriesId), Vec<(usize, Cell)>> = BTreeMap::new();
         for (series, slot, cell) in cells {
@@ -125,7 +126,7 @@ impl Bench {
         Ok(())
     }
 
-    /// The slots of a series that begin within a range.
+    /// Returns the slots of a series that begin within a range.
     fn slots(
         &self,
         granularity: GranularityIndex,
@@ -137,7 +138,7 @@ impl Bench {
         Ok(slots)
     }
 
-    /// The starts of the documents of a partition that are shells of a series, or were one.
+    /// Returns the starts of the documents of a partition that are shells of a series, or were one.
     fn shells(&self, place: &Place, series: SeriesId) -> Vec<UnixMillis> {
         let mut spans = Vec::new();
         let view = self.documents.view(place.id.granularity, place.range()).unwrap();
@@ -145,7 +146,7 @@ impl Bench {
         spans.into_iter().map(|span| span.start).collect()
     }
 
-    /// The starts and sums of a series' slots in a partition.
+    /// Returns the starts and sums of a series' slots in a partition.
     fn of_place(&self, place: &Place, series: SeriesId) -> Vec<(i64, f64)> {
         let slots = self.slots(place.id.granularity, place.range(), series).unwrap();
         slots.into_iter().map(|slot| (slot.start.0, slot.cell.sum)).collect()

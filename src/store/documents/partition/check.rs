@@ -1,6 +1,6 @@
-//! Reading every document of a partition to find damage.
+//! The check of a partition: reads every document to find damage.
 //!
-//! Must never know: what documents are compared with.
+//! Must never know: comparisons of documents with other granularities.
 
 use std::ops::Range;
 
@@ -20,8 +20,8 @@ use crate::{
 };
 
 impl PartitionReader {
-    /// Visits every document, and notes damaged ones.
-    /// `go_on` gets the bytes read since its last call, and returns false to stop.
+    /// Visits every document, and records damaged documents. `go_on` receives the number of bytes
+    /// read since its last call, and returns false to stop.
     pub(crate) fn check(
         &self,
         visit: &mut DocumentVisitor<'_>,
@@ -128,7 +128,8 @@ impl PartitionReader {
         block.map(drop).or_else(|fault| if fault.is_damage() { Ok(()) } else { Err(fault) })
     }
 
-    /// Visits a document with its parts in all segments, unless an earlier segment has a part.
+    /// Visits a document with its parts in all segments, unless an earlier segment also contains a
+    /// part: the document was then visited with that segment.
     fn check_document(
         &self,
         index: usize,
@@ -165,7 +166,7 @@ impl PartitionReader {
         for slot in slots {
             cells[place.slot_index(start, slot.start)] = slot.cell;
         }
-        // Corrections without a sample to correct are dropped.
+        // Corrections of samples that are not in the document are dropped.
         cells.iter_mut().filter(|cell| cell.n == 0).for_each(|cell| *cell = Cell::EMPTY);
         if cells.iter().any(|cell| cell.n > 0) {
             visit(start, series, Ok(&cells));

@@ -1,5 +1,5 @@
-//! Mending of one partition: cells are replaced, and damaged data is removed, with its time stored
-//! as a hole.
+//! Repair of one partition: replaces cells, and removes damaged data, whose time is stored as a
+//! hole.
 //!
 //! Must never know: where the new cells come from.
 
@@ -35,7 +35,7 @@ type OpenDocument = ((UnixMillis, SeriesId), Vec<(usize, Cell)>);
 
 /// The content of a partition without its damaged documents.
 #[derive(Default)]
-struct Intact {
+struct IntactContent {
     segment: Option<Named>,
     open: Vec<OpenDocument>,
     /// Documents without samples, which releases of format 1 preallocated.
@@ -62,7 +62,7 @@ impl Partition {
     }
 
     /// Reads everything, and removes damaged documents, segments and blocks of shells; the times of
-    /// lost documents become holes. Nobody may write the partition meanwhile.
+    /// lost documents become holes. The partition must not be written in the meantime.
     pub(crate) fn drop_damage(self: &Arc<Self>) -> Result<Dropped, StoreError> {
         let reader = self.read()?;
         let mut dropped = Dropped::default();
@@ -81,7 +81,7 @@ impl Partition {
             return Ok(dropped);
         }
         let intact = if is_whole { None } else { Some(self.intact(&reader)?) };
-        // Reading found every damaged document of a damaged tile.
+        // When a tile is damaged, reading has found all of its documents damaged.
         let mut lost = Holes::default();
         for key in self.damage.keys() {
             let (start, _) = self.place_of(key);
@@ -126,7 +126,7 @@ impl Partition {
     }
 
     /// Replaces all documents and segments in a transaction.
-    fn put_intact(&self, txn: &WriteTransaction, intact: &Intact) -> Result<(), StoreError> {
+    fn put_intact(&self, txn: &WriteTransaction, intact: &IntactContent) -> Result<(), StoreError> {
         let mut table = txn.open_table(DOCUMENTS).map_err(self.fail(OPERATION))?;
         table.retain(|_, _| false).map_err(self.fail(OPERATION))?;
         let mut bytes = Vec::new();
@@ -152,8 +152,8 @@ impl Partition {
     }
 
     /// Reads all intact documents into a new segment.
-    fn intact(&self, reader: &PartitionReader) -> Result<Intact, StoreError> {
-        let (place, mut intact) = (&self.place, Intact::default());
+    fn intact(&self, reader: &PartitionReader) -> Result<IntactContent, StoreError> {
+        let (place, mut intact) = (&self.place, IntactContent::default());
         for (key, bytes) in reader.open_rows()? {
             if self.is_shell(key, &bytes) {
                 let (start, series) = self.place_of(key);
@@ -213,7 +213,8 @@ impl Partition {
     }
 }
 
-/// Reads the slots of a series without those of damaged documents, each of which is an error once.
+/// Reads the slots of a series, except the slots of damaged documents. The first read of each
+/// damaged document fails.
 fn intact_slots(
     reader: &PartitionReader,
     series: SeriesId,

@@ -43,10 +43,10 @@ use segments::{Named, Numbers, Segments};
 
 pub(crate) const DOCUMENTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("documents");
 pub(crate) const META: TableDefinition<'_, &str, i64> = TableDefinition::new("meta");
-/// The numbers of the segments in use, and the spans of their documents.
+/// The table of the segments in use: their numbers, and the spans of their documents.
 pub(crate) const SEGMENTS: TableDefinition<'_, u32, u64> = TableDefinition::new("segments");
-/// Blocks of shells by the seconds from the partition's start to the span's << 32, and the number
-/// of the block.
+/// The table of blocks of shells. The upper half of the key is the seconds from the partition's
+/// start to the start of the documents; the lower half is the number of the block.
 pub(crate) const SHELLS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("shells");
 /// The table of shells within a read.
 pub(crate) type ShellTable = ReadOnlyTable<u64, &'static [u8]>;
@@ -90,9 +90,10 @@ pub(crate) struct Partition {
     pub(crate) removal: Mutex<Option<Removal>>,
     /// The file's stamp at the sealer's last visit, and the time since which it is unchanged.
     pub(crate) seen: Mutex<Option<(u64, UnixMillis)>>,
-    /// The file's stamp when folding was not worth it, and the stage of the partition then.
+    /// The file's stamp when folding last did not pay off, and the stage of the partition at that
+    /// time.
     pub(crate) not_worth: Mutex<Option<(u64, Stage)>>,
-    /// True when the partition was folded during a read, so that the file has not shrunk yet.
+    /// True when a read prevented the file from shrinking after the partition was folded.
     pub(crate) is_loose: AtomicBool,
 }
 
@@ -118,7 +119,7 @@ impl Partition {
         let damage = Damage::read(&file, place.width_ms, place.id.start..place.end)?;
         let partition = Self { damage, ..Self::of(medium, place, file, numbers) };
         partition.segments.open_named(&named)?;
-        // The last run may have ended before the file shrank after folding.
+        // The last run may have ended after folding and before the file shrank.
         let is_loose = !named.is_empty() && partition.file.bytes()? > LOOSE_BYTES + shell_bytes;
         partition.is_loose.store(is_loose, Ordering::Relaxed);
         Ok(partition)
@@ -171,12 +172,12 @@ impl Partition {
         self.removal.lock().is_some()
     }
 
-    /// The segments that the file names, in a read transaction.
+    /// Returns the segments that the file names, in a read transaction.
     pub(crate) fn named(&self, txn: &ReadTransaction) -> Result<Vec<Named>, StoreError> {
         read_named(&self.file, txn)
     }
 
-    /// The open segments that the file names, in a write transaction.
+    /// Returns the open segments that the file names, in a write transaction.
     pub(crate) fn segments_of(
         &self,
         txn: &WriteTransaction,
@@ -195,17 +196,17 @@ impl Partition {
         }
     }
 
-    /// The segments, for copying.
+    /// Returns the segments to copy.
     pub(crate) fn segment_files(&self) -> Vec<Arc<Segment>> {
         self.segments.files()
     }
 
-    /// Path of the file below the data directory.
+    /// Returns the path of the file below the data directory.
     pub(crate) fn file_path(&self) -> &str {
         self.file.name()
     }
 
-    /// Granularity and start.
+    /// Returns the granularity and start of the partition.
     pub(crate) fn id(&self) -> PartitionId {
         self.place.id
     }
@@ -217,18 +218,19 @@ impl Partition {
         self.file.fail(operation)
     }
 
-    /// Key of a document: seconds from the partition's start to the document's, then the series.
+    /// Returns the key of a document: the seconds from the partition's start to the document's
+    /// start, then the series.
     pub(crate) fn key(&self, document: UnixMillis, series: SeriesId) -> u64 {
         u64::from(self.place.seconds(document)) << 32 | u64::from(series.0)
     }
 
-    /// The start and series of the document of a key.
+    /// Returns the start and series of the document with a key.
     pub(crate) fn place_of(&self, key: u64) -> (UnixMillis, SeriesId) {
         (self.place.id.start.plus((key >> 32) as i64 * 1000), SeriesId(key as u32))
     }
 
-    /// Returns true when a document is intact. A damaged document is an error at its first read,
-    /// with a log line and a count; after that it counts as absent.
+    /// Returns true when a document is intact. The first read of a damaged document is an error,
+    /// which is logged and counted; after that, the document counts as missing.
     pub(crate) fn is_sound(
         &self,
         layout: &DocumentLayout,
@@ -262,12 +264,12 @@ impl Partition {
         layout.check(doc, series, start).is_ok() && layout.is_shell(doc)
     }
 
-    /// Notes a damaged document without a log line; the caller reports it.
+    /// Records a damaged document without logging it; the caller reports it.
     pub(crate) fn note_damage(&self, start: UnixMillis, series: SeriesId) {
         self.damage.note(self.key(start, series), || {});
     }
 
-    /// The starts of damaged documents, ascending.
+    /// Returns the starts of damaged documents, ascending.
     pub(crate) fn damaged_documents(&self) -> Vec<UnixMillis> {
         let keys = self.damage.keys().into_iter();
         let mut starts: Vec<_> = keys.map(|key| self.place_of(key).0).collect();
@@ -275,13 +277,13 @@ impl Partition {
         starts
     }
 
-    /// Layout of the documents that begin at `document`.
+    /// Returns the layout of the documents that begin at `document`.
     pub(crate) fn layout(&self, document: UnixMillis) -> &DocumentLayout {
         self.layouts.of(document)
     }
 }
 
-/// The most bytes that the blocks of shells take in their file: a page each.
+/// Returns the maximum number of bytes of the blocks of shells in the file: a page for each block.
 fn shell_bytes_max(file: &DatabaseFile, txn: &ReadTransaction) -> Result<u64, StoreError> {
     let blocks = match txn.open_table(SHELLS) {
         Ok(table) => table.len().map_err(file.fail("read"))?,
@@ -291,12 +293,12 @@ fn shell_bytes_max(file: &DatabaseFile, txn: &ReadTransaction) -> Result<u64, St
     Ok(blocks * PAGE_BYTES)
 }
 
-/// The segments that a file names.
+/// Returns the segments that a file names.
 fn read_named(file: &DatabaseFile, txn: &ReadTransaction) -> Result<Vec<Named>, StoreError> {
     rows_named(file, &txn.open_table(SEGMENTS).map_err(file.fail("read"))?)
 }
 
-/// The segments that the rows of the table name.
+/// Returns the segments in the rows of the table.
 fn rows_named(
     file: &DatabaseFile,
     table: &impl ReadableTable<u32, u64>,

@@ -1,4 +1,4 @@
-//! The documents and the mark of one partition, read within a view of it.
+//! A consistent view of the documents and the mark of one partition.
 //!
 //! Must never know: what the mark means.
 
@@ -36,20 +36,20 @@ pub(crate) struct PartitionReader {
     /// The mark of the documents.
     pub(crate) mark: Mark,
     pub(crate) documents: ReadOnlyTable<u64, &'static [u8]>,
-    /// The starts of documents of which any series has an open row, ascending.
+    /// The starts for which any series has an open document, ascending.
     pub(crate) open_starts: Vec<UnixMillis>,
     pub(crate) named: Vec<Named>,
     pub(crate) segments: Vec<Arc<Segment>>,
-    /// The read of the file, from which few readers open more tables.
+    /// The read transaction, with which some readers open more tables.
     pub(crate) txn: ReadTransaction,
-    /// The table of shells, once it was opened; `None` in files that have none.
+    /// The table of shells after it was opened; `None` if the file has no such table.
     pub(crate) shells: OnceLock<Option<ShellTable>>,
 }
 
 impl Partition {
-    /// A consistent view of the partition.
+    /// Returns a consistent view of the partition.
     pub(crate) fn read(self: &Arc<Self>) -> Result<PartitionReader, StoreError> {
-        // While the guard is held, no segment that the transaction names is removed.
+        // While the guard is held, no segment of the transaction is removed.
         let (open, txn) = self.file.read_under(|| self.segments.open())?;
         self.file.guard("read", || {
             let named = self.named(&txn)?;
@@ -57,7 +57,7 @@ impl Partition {
             drop(open);
             let meta = txn.open_table(META).map_err(self.fail("read"))?;
             let damaged = || {
-                let problem = "its mark is incomplete, or has another checksum".to_owned();
+                let problem = "its mark is incomplete, or its checksum differs".to_owned();
                 StoreError::Corrupt { file: self.file.name().to_owned(), problem }
             };
             let number = |key| {
@@ -87,7 +87,7 @@ impl Partition {
 }
 
 impl Partition {
-    /// The starts of documents that have rows, found with one look-up for each start.
+    /// Returns the starts of open documents. Each start takes one look-up.
     fn open_starts(
         &self,
         documents: &ReadOnlyTable<u64, &'static [u8]>,
@@ -109,7 +109,7 @@ impl Partition {
 /// The bytes of an open document.
 type Bytes = AccessGuard<'static, &'static [u8]>;
 
-/// Documents of a series that follow each other in the same tiles.
+/// Consecutive documents of a series in the same tiles.
 #[derive(Default)]
 struct Run {
     parts: Vec<Source>,
@@ -117,7 +117,7 @@ struct Run {
 }
 
 impl Run {
-    /// Adds a document if it directly follows in the same tiles; returns whether it does.
+    /// Adds a document if it directly follows in the same tiles. Returns true when it was added.
     fn extend(&mut self, found: &[Source], document: UnixMillis) -> bool {
         let is_next = Source::extend(&mut self.parts, found);
         if is_next {
@@ -142,13 +142,13 @@ impl PartitionReader {
         Ok(is_sound.then(|| read(layout, row.value())))
     }
 
-    /// The number of open documents.
+    /// Returns the number of open documents.
     pub(crate) fn count(&self) -> Result<u64, StoreError> {
         let partition = &self.partition;
         partition.file.guard("read", || self.documents.len().map_err(partition.fail("read")))
     }
 
-    /// Appends the slots of a series that hold samples and begin within a range of whole slots.
+    /// Appends the slots of a series that have samples and begin within a range of whole slots.
     pub(crate) fn slots(
         &self,
         series: SeriesId,
@@ -167,7 +167,7 @@ impl PartitionReader {
         Ok(())
     }
 
-    /// Appends the same slots as [`Self::slots`], and corrections of slots whose samples are in no
+    /// Appends the slots of [`Self::slots`], and corrections of slots whose samples are in no
     /// segment of this reader.
     pub(crate) fn slots_and_corrections(
         &self,
@@ -178,7 +178,7 @@ impl PartitionReader {
         out: &mut Vec<Slot>,
     ) -> Result<(), StoreError> {
         if self.open_starts.is_empty() && self.segments.is_empty() {
-            return Ok(()); // no documents but shells
+            return Ok(()); // only shells
         }
         let place = &self.partition.place;
         let from = UnixMillis(range.start.max(place.id.start.0));
@@ -206,7 +206,7 @@ impl PartitionReader {
         self.push_run(&run, series, &span, wanted, scratch, out)
     }
 
-    /// A sealed document as it is stored; `None` when there is none.
+    /// Returns a sealed document as it is stored; `None` when it does not exist.
     pub(crate) fn stored_sealed(
         &self,
         start: UnixMillis,
@@ -251,7 +251,7 @@ impl PartitionReader {
         self.open_starts.is_empty() && !self.named.is_empty()
     }
 
-    /// The approximate bytes of the open documents.
+    /// Returns the approximate bytes of the open documents.
     pub(crate) fn open_bytes(&self) -> Result<u64, StoreError> {
         let count = self.documents.len().map_err(self.partition.fail("read"))?;
         Ok(count * self.partition.layout(self.partition.place.id.start).length() as u64)
@@ -272,7 +272,7 @@ impl PartitionReader {
         SealedPart::new(&self.partition, &self.segments)
     }
 
-    /// The bytes of an open document.
+    /// Returns the bytes of an open document.
     pub(crate) fn row(
         &self,
         start: UnixMillis,

@@ -37,21 +37,21 @@ use crate::{
     },
 };
 
-/// All open partitions, and the means to create more.
+/// All open partitions, and the creation of new partitions.
 #[derive(Debug)]
 pub(super) struct Partitions {
-    /// The granularities of the settings, then the retired ones.
+    /// The granularities of the settings, then the retired granularities.
     granularities: Vec<Granularity>,
     pub(super) medium: Arc<dyn Medium>,
     pub(super) register: Arc<Register>,
     /// Partitions by granularity and start; none overlap.
     pub(super) open: RwLock<BTreeMap<PartitionId, Arc<Partition>>>,
-    /// Held while files are created, set aside and removed, instead of `open`, so that a look-up
-    /// never waits for the disk.
+    /// Held while files are created, set aside or removed. `open` is not held at the same time, so
+    /// that a look-up never waits for the disk.
     changing: Mutex<()>,
-    /// Removed partitions, for which some thread may still write segments.
+    /// Removed partitions to which a thread may still write segments.
     gone: Mutex<Vec<Weak<Partition>>>,
-    /// The heads of tiles that views decoded lately.
+    /// The heads of tiles that views decoded recently.
     pub(super) heads: Arc<TileHeads>,
 }
 
@@ -78,7 +78,7 @@ impl Partitions {
                     continue;
                 }
                 let Some(start) = partition_start(&name) else {
-                    tracing::warn!(file, "passed over a file that is no partition");
+                    tracing::warn!(file, "skipped a file that is not a partition");
                     continue;
                 };
                 let id = PartitionId { granularity: GranularityIndex(index), start };
@@ -89,7 +89,7 @@ impl Partitions {
             }
             this.remove_orphans(&folder)?;
         }
-        // Segments also remain in folders of former granularities, which are not opened above.
+        // Segments may also remain in folders of former granularities, which were not opened above.
         for folder in folders_without_partitions(&this.medium)? {
             this.remove_orphans(&folder)?;
         }
@@ -102,12 +102,12 @@ impl Partitions {
         self.medium.list(folder).map_err(fault)
     }
 
-    /// The times of a granularity that are missing, because files were lost or documents are
-    /// damaged.
+    /// Returns the times of a granularity that are missing, because files were lost or documents
+    /// are damaged.
     pub(super) fn holes(&self, index: GranularityIndex) -> Vec<Range<UnixMillis>> {
         let granularity = self.granularity(index);
         let lost = self.register.lost(&partition_folder(granularity)).into_iter();
-        // When the row with the end of a partition is damaged, the settings determine its length.
+        // When the row with the end of a partition is damaged, the settings determine the end.
         let presumed = |start| granularity.partition_end(granularity.partition_start(start));
         let hole = |(name, end): (String, Option<UnixMillis>)| {
             let start = partition_start(&name)?;
@@ -151,15 +151,15 @@ impl Partitions {
     }
 
     /// Sets a partition aside when an operation failed because it is damaged, and creates a new one
-    /// in its place. Returns false when the fault is no damage of the partition, and it is not
-    /// going. Readers of the old partition finish.
+    /// in its place. Returns false when the fault is not damage of the partition and the partition
+    /// is not being removed. Current readers of the old partition can finish.
     pub(super) fn replace_if_damaged(
         &self,
         partition: &Arc<Partition>,
         fault: &StoreError,
     ) -> Result<bool, StoreError> {
         let is_damaged = fault.is_damage_of(partition.file_path());
-        // The file of a partition that is being removed may already have lost its name.
+        // The file of a partition that is being removed may already be unlinked.
         if !is_damaged && !partition.is_being_removed() {
             return Ok(false);
         }
@@ -206,13 +206,14 @@ impl Partitions {
             tracing::warn!(
                 file,
                 cause,
-                "cannot remove a dropped partition's segments; the next start does"
+                "cannot remove a dropped partition's segments; the next start removes them"
             );
         }
         Ok(())
     }
 
-    /// The counter of a partition's segment numbers, shared with a removed partition of this id.
+    /// Returns the counter of a partition's segment numbers, which a removed partition with this ID
+    /// shares.
     fn numbers(&self, id: PartitionId) -> Numbers {
         let gone = self.gone.lock();
         let before =
@@ -228,8 +229,8 @@ impl Partitions {
         self.changing.lock()
     }
 
-    /// Replaces the partition if the outcome is an error that shows damage, so that the next
-    /// attempt finds a new partition.
+    /// Replaces the partition if the result is an error that is caused by damage, so that the next
+    /// attempt uses a new partition.
     pub(super) fn or_replace<T>(
         &self,
         partition: &Arc<Partition>,
@@ -241,22 +242,23 @@ impl Partitions {
         outcome
     }
 
-    /// All granularities: first those of the settings, then the retired ones.
+    /// Returns all granularities: first the granularities of the settings, then the retired
+    /// granularities.
     pub(super) fn granularities(&self) -> &[Granularity] {
         &self.granularities
     }
 
-    /// A granularity by its index.
+    /// Returns a granularity by its index.
     pub(super) fn granularity(&self, index: GranularityIndex) -> &Granularity {
         &self.granularities[index.0]
     }
 
-    /// The partition with an id.
+    /// Returns the partition with an ID.
     pub(super) fn get(&self, id: PartitionId) -> Option<Arc<Partition>> {
         self.open.read().get(&id).cloned()
     }
 
-    /// The partition that holds a time, if it exists.
+    /// Returns the partition that contains a time, if it exists.
     pub(super) fn holding(
         &self,
         index: GranularityIndex,
@@ -265,7 +267,7 @@ impl Partitions {
         self.overlapping(index, at.0..at.0 + 1).pop()
     }
 
-    /// The place of the partition that holds a time, or would hold it if it existed.
+    /// Returns the place of the partition that contains a time, or would contain it if it existed.
     pub(super) fn place(&self, index: GranularityIndex, at: UnixMillis) -> Place {
         let open = self.open.read();
         let id = PartitionId { granularity: index, start: at };
@@ -283,8 +285,9 @@ impl Partitions {
         }
     }
 
-    /// Returns the partition that holds a time; creates a missing one. A partition that is being
-    /// removed is removed first: its file may have lost its name although the removal failed.
+    /// Returns the partition that contains a time; creates a missing partition. If the partition is
+    /// being removed, its removal is completed first, because its file may be unlinked although the
+    /// removal failed.
     pub(super) fn get_or_create(
         &self,
         index: GranularityIndex,
@@ -302,8 +305,8 @@ impl Partitions {
         self.add(self.place(index, at))
     }
 
-    /// Creates a partition, or opens one whose creation was interrupted, and registers it before it
-    /// contains data.
+    /// Creates a partition, or opens a partition whose creation was interrupted, and registers it
+    /// before it contains data.
     fn add(&self, place: Place) -> Result<Arc<Partition>, StoreError> {
         let granularity = self.granularity(place.id.granularity);
         let file = partition_file(granularity, place.range());
@@ -314,7 +317,7 @@ impl Partitions {
             None
         };
         let made = || {
-            // Remaining segments belong to a dropped or lost partition, and not to the new one.
+            // Remaining segments belong to a dropped or lost partition, not to the new partition.
             self.remove_orphans(&partition_folder(granularity))?;
             let problem = "its partition was lost".to_owned();
             self.set_aside(&file, &StoreError::Corrupt { file: file.clone(), problem })?;
@@ -327,7 +330,7 @@ impl Partitions {
         Ok(partition)
     }
 
-    /// Partitions of a granularity that overlap the range, ascending.
+    /// Returns the partitions of a granularity that overlap the range, ascending.
     pub(super) fn overlapping(
         &self,
         index: GranularityIndex,
@@ -340,12 +343,12 @@ impl Partitions {
         open.range(first..=last).map(|(_, partition)| partition).filter(overlaps).cloned().collect()
     }
 
-    /// All partitions.
+    /// Returns all partitions.
     pub(super) fn all(&self) -> Vec<Arc<Partition>> {
         self.open.read().values().cloned().collect()
     }
 
-    /// All partitions with their sizes.
+    /// Returns all partitions with their sizes.
     pub(super) fn infos(&self) -> Vec<PartitionInfo> {
         let describe = |partition: Arc<Partition>| PartitionInfo {
             id: partition.id(),
@@ -356,7 +359,7 @@ impl Partitions {
         self.all().into_iter().map(describe).collect()
     }
 
-    /// Bytes that a partition's files take.
+    /// Returns the total size of a partition's files in bytes.
     fn bytes(&self, partition: &Partition) -> u64 {
         let segments = partition.segments.files();
         let names = segments.iter().map(|segment| segment.name());
@@ -364,8 +367,9 @@ impl Partitions {
         files.map(|file| self.medium.allocated_bytes(file).unwrap_or(0)).sum()
     }
 
-    /// Removes a partition and its files; its readers finish. After a failure, the partition still
-    /// exists, and can be removed again. The next start removes segments without a partition.
+    /// Removes a partition and its files. Current readers can finish. After a failure, the
+    /// partition still exists, and the removal can be repeated. The next start removes segments
+    /// without a partition.
     pub(super) fn remove(&self, id: PartitionId) -> Result<bool, StoreError> {
         let _one_at_a_time = self.changing.lock();
         let Some(partition) = self.get(id) else { return Ok(false) };
@@ -375,7 +379,7 @@ impl Partitions {
     }
 }
 
-/// The fault of a partition that an earlier attempt could not remove or set aside.
+/// Returns the error for a damaged partition that an earlier attempt could not set aside.
 fn found_before(partition: &Partition) -> StoreError {
     let problem = "the damage was found earlier, but the file could not be set aside".to_owned();
     StoreError::Corrupt { file: partition.file_path().to_owned(), problem }

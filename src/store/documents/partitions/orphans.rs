@@ -1,5 +1,5 @@
-//! Files of partitions that must be removed or set aside: unfinished files, segments without a
-//! partition, and damaged files.
+//! Removal of unfinished files and of segments without a partition, and setting aside of damaged
+//! files.
 //!
 //! Must never know: what is in files.
 
@@ -11,7 +11,7 @@ use crate::store::{
 };
 
 impl Partitions {
-    /// Removes a file that does not count: its creation was interrupted, or its partition dropped.
+    /// Removes a file whose creation was interrupted, or whose partition was dropped.
     pub(super) fn remove_unfinished(&self, file: &str) -> Result<(), StoreError> {
         let fault = |cause| StoreError::Io { operation: "remove", file: file.to_owned(), cause };
         self.medium.remove(file).map_err(fault)
@@ -29,7 +29,7 @@ impl Partitions {
         Ok(())
     }
 
-    /// The segments in a folder, with the files of their partitions.
+    /// Returns the segments in a folder, with the files of their partitions.
     fn segments(&self, folder: &str) -> Result<Vec<(String, String)>, StoreError> {
         let names = self.list(folder)?.into_iter().map(|name| format!("{folder}/{name}"));
         let of_partition =
@@ -37,8 +37,8 @@ impl Partitions {
         Ok(names.filter_map(of_partition).collect())
     }
 
-    /// Sets a partition's files aside, without reserved space, the partition file last: if this is
-    /// interrupted, the next start finds that file and repeats the work.
+    /// Sets a partition's files aside, except reserved space. The partition file is moved last:
+    /// after an interruption, the next start finds this file and repeats the work.
     pub(super) fn set_aside(&self, file: &str, fault: &StoreError) -> Result<(), StoreError> {
         let folder = file.rsplit_once('/').map_or("", |(folder, _)| folder);
         for (name, partition) in self.segments(folder)? {

@@ -1,4 +1,4 @@
-//! The sealed size of the documents of one period.
+//! The sealed size of the documents of each period.
 //!
 //! Must never know: what the size is used for.
 
@@ -11,8 +11,8 @@ use crate::{
 };
 
 impl Partitions {
-    /// Returns the sealed bytes of the last document periods of a granularity that ended by a time,
-    /// the latest first, at most `count`. Periods without sealed documents are left out.
+    /// Returns the sealed bytes of the last `count` document periods of a granularity that ended at
+    /// or before a time, latest first. Periods without sealed documents are left out.
     pub(crate) fn last_periods(
         &self,
         granularity: GranularityIndex,
@@ -25,7 +25,8 @@ impl Partitions {
     }
 }
 
-/// Returns the sealed bytes of the periods of a partition that ended by a time, the latest first.
+/// Returns the sealed bytes of the periods of a partition that ended at or before a time, latest
+/// first.
 fn periods(partition: &Partition, by: UnixMillis) -> Vec<u64> {
     let place = &partition.place;
     let mut periods: BTreeMap<UnixMillis, u64> = BTreeMap::new();

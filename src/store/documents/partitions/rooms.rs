@@ -1,6 +1,6 @@
-//! The space that is reserved for the next segment of each granularity.
+//! Reserved space for the next segment of each granularity.
 //!
-//! Must never know: the sizes that are needed, and when.
+//! Must never know: how much space is needed, and when.
 
 use std::{io, sync::Arc};
 
@@ -20,14 +20,14 @@ pub struct DocumentSpace {
     pub is_segment: bool,
 }
 
-/// The bytes that are allocated after the end of a partition's file for the commit that names a new
-/// segment.
+/// The bytes that are allocated after the end of a partition's file, for the commit that registers
+/// a new segment.
 const COMMIT_BYTES: u64 = 64 << 10;
 
 impl Partitions {
     /// Reserves space for the documents of the period that contains `at`, and creates their
-    /// partition. The reserved file of another partition of the granularity moves to this one, or
-    /// is removed. Returns the reserved bytes, at most twice as many.
+    /// partition. The reserved file of another partition of the granularity is moved to this
+    /// partition, or is removed. Returns the reserved bytes, at most twice the requested bytes.
     pub(crate) fn reserve(
         &self,
         index: GranularityIndex,
@@ -54,7 +54,7 @@ impl Partitions {
         partition.segments.reserve(bytes).map_err(fault("reserve space for", &partition))
     }
 
-    /// The bytes that are reserved for the segment of the period that contains `at`.
+    /// Returns the bytes that are reserved for the segment of the period that contains `at`.
     pub(crate) fn reserved(&self, index: GranularityIndex, at: UnixMillis) -> u64 {
         self.holding(index, at).map_or(0, |partition| partition.segments.reserved())
     }
@@ -108,7 +108,7 @@ mod tests {
         DocumentSpace { bytes, is_segment: true }
     }
 
-    /// The names of the files with the end, below the folder of partitions, and their bytes.
+    /// Returns the names and sizes of the files with this suffix below the folder of partitions.
     fn files(medium: &FaultyMedium, end: &str) -> Vec<(String, u64)> {
         let names = medium.files().into_iter().filter(|name| name.ends_with(end));
         let bytes = |name: String| {
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(reserved(), [of_hour, moved.clone()]);
         let at_now = [partitions.reserved(MINUTE, NOW), partitions.reserved(MINUTE, later)];
         assert_eq!(at_now, [0, 300]);
-        // A level that is no longer reserved for.
+        // A level for which no more space is reserved.
         partitions.release_rooms(HOUR).unwrap();
         assert_eq!(reserved(), [moved]);
         // Fewer documents become rows.
@@ -155,14 +155,14 @@ mod tests {
         partitions.reserve(MINUTE, NOW, segment(5000)).unwrap();
         let of = |partitions: &Partitions| partitions.holding(MINUTE, NOW).unwrap();
         let partition = of(&partitions);
-        // Segments of late cells and folds leave the file alone.
+        // Segments of late cells and of folds do not use the reserved file.
         let (other, writer) = partition.segments.begin(false).unwrap();
         drop(writer);
         assert_eq!(partition.segments.reserved(), 5000);
         let (number, writer) = partition.segments.begin(true).unwrap();
         assert_eq!((number, other, partition.segments.reserved()), (1, 2, 0));
         assert_eq!(files(&faulty, ".new"), []);
-        // An attempt that fails leaves the space for the next one, also after a restart.
+        // A failed attempt leaves the space for the next attempt, even after a restart.
         drop(writer);
         assert_eq!(partition.segments.reserved(), 5000);
         drop((partition, partitions));
@@ -174,7 +174,7 @@ mod tests {
         assert_eq!((number, segment.name()), (1, "partitions/1m/2026-11-21T1200.1.sealed"));
         let [(_, bytes)] = &files(&faulty, ".sealed")[..] else { unreachable!() };
         assert!(*bytes < 5000, "it was cut to {bytes} bytes");
-        // Nothing names the complete segment, so the next start removes it.
+        // The complete segment is not registered, so the next start removes it.
         drop((segment, partition, partitions));
         open(&faulty);
         assert_eq!(files(&faulty, ".sealed"), []);
@@ -185,7 +185,7 @@ mod tests {
         let faulty = FaultyMedium::new(7);
         let partitions = open(&faulty);
         partitions.get_or_create(MINUTE, NOW).unwrap();
-        // The first allocation is that of the partition's file.
+        // The first allocation is for the partition's file.
         let fails = |bytes| {
             let effect = Effect::Error(ENOSPC);
             faulty.arm(Fault { call: Call::Allocate, after: 1, times: 1, effect });

@@ -21,14 +21,14 @@ use crate::{
     },
 };
 
-/// A reader of each partition that overlaps the range.
+/// Readers of the partitions that overlap a range.
 pub(crate) struct PartitionsView {
     partitions: Arc<Partitions>,
     range: Range<i64>,
     /// Readers in order of time.
     readers: Vec<PartitionReader>,
     marks: Vec<(Range<i64>, Mark)>,
-    /// Memory for reading one series after the other.
+    /// Memory that is reused from series to series.
     scratch: Mutex<Scratch>,
 }
 
@@ -100,7 +100,7 @@ impl DocumentsView for PartitionsView {
     }
 }
 
-/// Describes an intact open document and its bytes.
+/// Returns the bytes of an intact open document, with a description of its parts.
 fn show(layout: &DocumentLayout, doc: &[u8], start: UnixMillis, width_ms: i64) -> StoredDocument {
     let slot = |index: usize| StoredSlot {
         start: start.plus(index as i64 * width_ms),

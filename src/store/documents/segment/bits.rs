@@ -1,19 +1,19 @@
-//! Whole numbers of one width, packed: number i begins at bit i x width, lowest bit first.
+//! Bit packing of whole numbers of one width: number i begins at bit i x width, lowest bit first.
 //!
-//! Unpacking has a kernel for each width, which unpacks eight numbers at a time, so that every
+//! Each width has its own unpacking kernel, which unpacks eight numbers at a time, so that every
 //! shift is known at compile time. Must never know: what the numbers mean.
 
 /// The number of bytes that must follow packed numbers, because kernels read ahead.
 pub(crate) const PADDING: usize = 80;
-/// Numbers that a kernel unpacks at once.
+/// Number of values that a kernel unpacks at once.
 const LANES: usize = 8;
 
-/// Bytes of packed numbers.
+/// Returns the size of packed numbers in bytes.
 pub(super) fn packed_bytes(count: usize, width: u32) -> usize {
     (count * width as usize).div_ceil(8)
 }
 
-/// Bits of a number without the leading zeros.
+/// Returns the number of bits of a value without leading zeros.
 pub(super) fn bits_of(value: u64) -> u32 {
     u64::BITS - value.leading_zeros()
 }
@@ -38,7 +38,8 @@ pub(super) fn pack(values: impl Iterator<Item = u64>, width: u32, out: &mut Vec<
     out.extend_from_slice(&word.to_le_bytes()[..filled.div_ceil(8) as usize]);
 }
 
-/// Replaces the content of `out` by the unpacked numbers, which [`PADDING`] follows in `bytes`.
+/// Replaces the content of `out` with the unpacked numbers. `bytes` must continue for [`PADDING`]
+/// bytes after the packed numbers.
 pub(super) fn unpack(bytes: &[u8], count: usize, width: u32, out: &mut Vec<u64>) {
     out.clear();
     out.resize(count.next_multiple_of(LANES), 0);

@@ -1,11 +1,11 @@
-//! Columns whose memory is reused by decoding.
+//! Columns whose memory decoding reuses.
 //!
 //! Must never know: what the numbers mean.
 
 /// The maximum number of columns of each kind that are kept for reuse.
 const SPARE_MAX: usize = 16;
 
-/// Unused columns, whose memory is reused.
+/// Unused columns for reuse.
 #[derive(Debug)]
 pub(super) struct Spare<T>(Vec<Vec<T>>);
 
@@ -32,11 +32,11 @@ impl<T> Spare<T> {
     }
 }
 
-/// Memory that is reused by decoding.
+/// Memory that decoding reuses.
 #[derive(Debug, Default)]
 pub(crate) struct Buffers {
     pub(super) numbers: Vec<u64>,
-    pub(super) places: Vec<u64>,
+    pub(super) positions: Vec<u64>,
     pub(super) highs: Vec<u64>,
     /// Columns of whole numbers, and of doubles.
     pub(super) whole: Spare<i64>,

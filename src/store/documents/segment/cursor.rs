@@ -1,4 +1,4 @@
-//! Reading bytes one after the other, never beyond their end.
+//! A cursor that reads bytes in order, and never beyond their end.
 //!
 //! Must never know: what the bytes mean.
 
@@ -6,22 +6,22 @@ use super::bits::PADDING;
 use crate::store::encoding::varint::take_varint;
 pub(super) use crate::store::encoding::varint::{put_varint, unzigzag, zigzag};
 
-/// The fault of bytes that no writer produces, with the offset of the first one.
+/// An error for bytes that no writer produces, with the offset of the first invalid byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the bytes at offset {0} are not valid")]
 pub(crate) struct Misfit(pub(crate) usize);
 
-/// Padded bytes, and the position up to which they were read.
+/// Padded bytes, with the position of the next byte.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cursor<'a> {
-    /// The bytes to be read, and [`PADDING`] more.
+    /// The bytes to read, followed by [`PADDING`] bytes.
     bytes: &'a [u8],
     at: usize,
     end: usize,
 }
 
 impl<'a> Cursor<'a> {
-    /// A cursor at the first of `length` bytes; `bytes` has [`PADDING`] more.
+    /// Creates a cursor at the first of `length` bytes, which [`PADDING`] bytes must follow.
     pub(super) fn new(bytes: &'a [u8], length: usize) -> Result<Self, Misfit> {
         if bytes.len() < length.saturating_add(PADDING) {
             return Err(Misfit(bytes.len()));
@@ -29,17 +29,17 @@ impl<'a> Cursor<'a> {
         Ok(Self { bytes, at: 0, end: length })
     }
 
-    /// The number of bytes that were read.
+    /// Returns the number of bytes read so far.
     pub(super) fn at(&self) -> usize {
         self.at
     }
 
-    /// The fault of bytes that cannot be decoded from here on.
+    /// Returns the error for bytes that cannot be decoded from this position on.
     pub(super) fn misfit(&self) -> Misfit {
         Misfit(self.at)
     }
 
-    /// The next bytes, and all bytes after them.
+    /// Reads `count` bytes. Returns them together with all bytes that follow.
     pub(super) fn take(&mut self, count: usize) -> Result<&'a [u8], Misfit> {
         let bytes = self.bytes;
         let from = self.at;

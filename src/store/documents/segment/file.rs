@@ -18,14 +18,14 @@ use crate::{
 pub(super) const MAGIC: &[u8; 8] = b"granseal";
 /// The version of the layout.
 pub(super) const VERSION: u64 = 1;
-/// The size of the footer: magic, version, start of the partition, width of a slot, offset of the
-/// index, its entries, its checksum, and the checksum of the footer.
+/// The size of the footer: magic, version, start of the partition, slot width, offset of the index,
+/// number of its entries, checksum of the index, checksum of the footer.
 const FOOTER_BYTES: usize = 64;
 const ENTRY_BYTES: usize = 24;
 /// The maximum number of tiles of a segment: an index of 1.5 GB.
 const ENTRIES_MAX: u64 = 1 << 26;
 
-/// The place of a tile in time and among the series.
+/// The position of a tile in time and among the series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct TileId {
     /// Seconds from the partition's start to the first slot.
@@ -35,7 +35,7 @@ pub(crate) struct TileId {
 }
 
 impl TileId {
-    /// The key of the tile in checksums.
+    /// Returns the key of the tile in checksums.
     pub(crate) fn key(self) -> u64 {
         u64::from(self.seconds) << 32 | u64::from(self.row)
     }
@@ -46,7 +46,7 @@ impl TileId {
 pub(super) struct Entry {
     pub(super) id: TileId,
     pub(super) offset: u64,
-    /// The size of its head in bytes.
+    /// The size of the tile's head in bytes.
     pub(super) head: u32,
     pub(super) slots: u32,
 }
@@ -62,7 +62,7 @@ pub(super) fn fault<'a>(
 #[derive(Debug)]
 pub(crate) struct Segment {
     name: String,
-    /// The number of the segment in the order of opening.
+    /// The number of the segment, in the order of opening.
     number: u64,
     file: Box<dyn StorageBackend>,
     width_ms: i64,
@@ -70,11 +70,11 @@ pub(crate) struct Segment {
     entries: Vec<Entry>,
     /// The start times of tiles, ascending, each with its first entry in the index.
     starts: Vec<(u32, usize)>,
-    /// Seconds from the partition's start to the first slot, and to the end of the last one.
+    /// The range of the slots, in seconds from the partition's start.
     span: Range<i64>,
     /// The offset of the index, where the last tile ends.
     index_at: u64,
-    /// The last tile that was read, because queries read one series after the other.
+    /// The last tile that was read: queries usually read the series of one tile in a row.
     recent: Mutex<Option<(usize, Arc<TileHead>)>>,
 }
 
@@ -136,29 +136,29 @@ impl Segment {
         Ok(Self { name, number, file, width_ms, bytes, entries, starts, span, index_at, recent })
     }
 
-    /// The path of the file below the data directory.
+    /// Returns the path of the file below the data directory.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// The size of the file in bytes.
+    /// Returns the size of the file in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The tiles, ascending, each with its number of slots.
+    /// Returns the tiles, ascending, each with its number of slots.
     pub(crate) fn tiles(&self) -> impl Iterator<Item = (TileId, usize)> + '_ {
         self.entries.iter().map(|entry| (entry.id, entry.slots as usize))
     }
 
-    /// The size of a tile in bytes.
+    /// Returns the size of a tile in bytes.
     pub(crate) fn tile_bytes(&self, tile: usize) -> u64 {
         let end = self.entries.get(tile + 1).map_or(self.index_at, |next| next.offset);
         end.saturating_sub(self.entries[tile].offset)
     }
 
-    /// The spans of the tiles, ascending, in seconds from the partition's start, each with the size
-    /// of its tiles in bytes.
+    /// Returns the spans of the tiles, ascending, in seconds from the partition's start, each with
+    /// the total size of its tiles in bytes.
     pub(crate) fn spans(&self) -> Vec<(Range<i64>, u64)> {
         let offset = |entry: &Entry| entry.offset;
         let spans = self.starts.iter().enumerate().map(|(place, (seconds, first))| {
@@ -170,8 +170,8 @@ impl Segment {
         spans.collect()
     }
 
-    /// The tile that contains a slot of a row: its index, the start of its first slot, and its
-    /// number of slots. Times are seconds from the partition's start.
+    /// Returns the tile that contains a slot of a row: its index, the start of its first slot, and
+    /// its number of slots. Times are seconds from the partition's start.
     pub(crate) fn find(&self, seconds: u32, row: u32) -> Option<(usize, u32, usize)> {
         if !self.span.contains(&i64::from(seconds)) {
             return None;
@@ -180,7 +180,7 @@ impl Segment {
         let (start, first) = *self.starts[..later].last()?;
         let end = self.starts.get(later).map_or(self.entries.len(), |(_, next)| *next);
         let rows = &self.entries[first..end];
-        // Mostly, no row is missing.
+        // Usually no row is missing.
         let guess = row.checked_sub(rows.first()?.id.row)? as usize;
         let is_right = rows.get(guess).is_some_and(|entry| entry.id.row == row);
         let search = || rows.binary_search_by_key(&row, |entry| entry.id.row).ok();
@@ -191,7 +191,7 @@ impl Segment {
         is_inside.then_some((found, start, slots))
     }
 
-    /// The head of a tile.
+    /// Returns the head of a tile.
     pub(crate) fn head(
         &self,
         tile: usize,
@@ -247,7 +247,7 @@ impl Segment {
         outcome.map_err(|misfit| self.corrupt(misfit, entry.id))
     }
 
-    /// The bytes of the block of a series, with its checksum.
+    /// Returns the bytes of the block of a series, with its checksum.
     pub(crate) fn block(
         &self,
         (tile, head): (usize, &TileHead),
@@ -261,7 +261,7 @@ impl Segment {
         Ok(block)
     }
 
-    /// Replaces the content of `out` by bytes of the file, with padding.
+    /// Replaces the content of `out` with bytes of the file, followed by padding.
     fn read(&self, at: u64, length: usize, out: &mut Vec<u8>) -> Result<(), StoreError> {
         out.truncate(length);
         out.resize(length + PADDING, 0);
@@ -274,7 +274,7 @@ impl Segment {
     }
 }
 
-/// The length of a number of slots in seconds.
+/// Returns the length of a number of slots in seconds.
 fn seconds_of(slots: u32, width_ms: i64) -> i64 {
     i64::from(slots) * width_ms / 1000
 }

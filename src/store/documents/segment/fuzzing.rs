@@ -1,4 +1,4 @@
-//! The fuzz target of segments, which reads any bytes as a tile's head, and as a block.
+//! The fuzz target of segments, which reads arbitrary bytes as a tile's head and as a block.
 //!
 //! Must never know: checksums, which would reject changed bytes.
 
@@ -13,8 +13,8 @@ use crate::model::Cell;
 
 const WIDTH_MS: i64 = 60_000;
 
-/// Reads bytes: the first two are the number of slots, the third is the number of samples in each
-/// slot, and all others are read as a block and as a head.
+/// Reads bytes. The first two are the number of slots, the third is the number of samples per slot;
+/// the remaining bytes are read as a block and as a head.
 pub(crate) fn read(bytes: &[u8]) {
     let [low, high, n, rest @ ..] = bytes else { return };
     let slots = usize::from(u16::from_le_bytes([*low, *high])) % SLOTS_MAX + 1;

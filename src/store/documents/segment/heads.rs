@@ -1,8 +1,8 @@
 //! The cache of decoded heads of tiles.
 //!
 //! A query of a few series in each of many tiles would otherwise spend a quarter of its time on
-//! decoding the times of all series of these tiles. Segments never change, so entries are only
-//! evicted. Must never know: which segments count.
+//! decoding the times of all their series. Segments never change, so entries are only evicted. Must
+//! never know: which segments count.
 
 use std::{
     fmt,
@@ -18,16 +18,16 @@ use super::tile::TileHead;
 
 /// The default size of the cache in bytes.
 const BYTES_MAX: usize = 16 << 20;
-/// The size of a large head in bytes, which determines the capacity of the cache in heads. The
-/// cache consists of shards of at least 32 heads, and a head must fit into one.
+/// The size of a large head in bytes, which determines the number of entries of the cache. The
+/// cache consists of shards of at least 32 heads, and a head must fit into one shard.
 const HEAD_BYTES: usize = 64 << 10;
-/// The bytes that an entry takes besides its head.
+/// The bytes of an entry without its head.
 const ENTRY_BYTES: usize = 96;
 
 /// The cache of heads.
 pub(crate) struct TileHeads(Cache<HeadName, Arc<TileHead>, Bytes>);
 
-/// The number of a segment in the order of opening, and the index of the tile.
+/// The number of a segment, in the order of opening, and the index of the tile.
 type HeadName = (u64, usize);
 
 /// The number of segments that were opened.
@@ -57,12 +57,12 @@ impl TileHeads {
         self.0.set_capacity(bytes_max as u64);
     }
 
-    /// The bytes in use.
+    /// Returns the bytes in use.
     pub(crate) fn bytes(&self) -> usize {
         self.0.weight() as usize
     }
 
-    /// The head of a tile, if it is in the cache.
+    /// Returns the head of a tile, if it is in the cache.
     pub(super) fn get(&self, segment: u64, tile: usize) -> Option<Arc<TileHead>> {
         self.0.get(&(segment, tile))
     }

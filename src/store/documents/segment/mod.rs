@@ -3,7 +3,7 @@
 //!
 //! `file` reads a segment and `writer` writes one; a segment consists of `tile`s, a tile of `times`
 //! and `values`, which are lists of numbers packed by `stream`; `heads` caches the heads of tiles.
-//! Must never know: open documents, and which files count.
+//! Must never know: open documents, which files count.
 
 mod bits;
 mod buffers;

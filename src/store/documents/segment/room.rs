@@ -1,11 +1,10 @@
-//! The reserved file of a partition's next segment: its blocks are allocated before they are
-//! needed.
+//! The reserved file for a partition's next segment, whose blocks are allocated in advance.
 //!
 //! The file has the name of the segment from the beginning, because on a full disk a folder may
-//! have no block for another name. It counts only when the partition names it. The segment is
-//! written from the start of the file, which is cut when the segment is complete. File systems that
-//! never overwrite data, such as btrfs, do not keep the promise. Must never know: the sizes that
-//! are needed, and when.
+//! have no block for another name. It counts as a segment only when the partition names it. The
+//! segment is written to the start of the file, and the file is truncated when the segment is
+//! complete. On file systems that never overwrite data, such as btrfs, a write may need space
+//! nevertheless. Must never know: how much space is needed, and when.
 
 use std::{io, sync::Arc};
 
@@ -13,10 +12,11 @@ use parking_lot::Mutex;
 
 use crate::store::file::medium::Medium;
 
-/// The number of the reserved file, if there is one. Locked while the file is made.
+/// The number of the reserved file, if there is one. Locked while the file is created.
 pub(crate) type Room = Arc<Mutex<Option<u32>>>;
 
-/// A reserved file that a segment uses. It is reserved again when the segment is not completed.
+/// A reserved file that a segment uses. If the segment is not completed, the file is reserved
+/// again.
 #[derive(Debug)]
 pub(crate) struct TakenRoom {
     room: Room,
@@ -31,7 +31,7 @@ impl TakenRoom {
         Some(Self { room: room.clone(), number, is_used: false })
     }
 
-    /// The number of the segment.
+    /// Returns the number of the segment.
     pub(crate) fn number(&self) -> u32 {
         self.number
     }
@@ -45,14 +45,15 @@ impl TakenRoom {
 impl Drop for TakenRoom {
     fn drop(&mut self) {
         if !self.is_used {
-            // The next attempt needs the space, which another program could take meanwhile.
+            // The space stays reserved for the next attempt; otherwise another program could use
+            // it.
             self.room.lock().get_or_insert(self.number);
         }
     }
 }
 
-/// Allocates bytes for a file, and creates a missing one. Returns the length of the file, at most
-/// twice the bytes. After a failure, the file is as large as before.
+/// Allocates bytes for a file, which is created if it is missing. Returns the length of the file,
+/// at most twice the bytes. After a failure, the file has its previous size.
 pub(crate) fn fit(medium: &Arc<dyn Medium>, name: &str, bytes: u64) -> io::Result<u64> {
     let is_new = !medium.exists(name)?;
     let file = if is_new { medium.create(name)? } else { medium.open(name)? };
@@ -73,7 +74,7 @@ pub(crate) fn fit(medium: &Arc<dyn Medium>, name: &str, bytes: u64) -> io::Resul
     Ok(length)
 }
 
-/// Returns whether a file contains only zeros, as a reserved file does before it is used.
+/// Returns true when a file contains only zeros, like an unused reserved file.
 pub(crate) fn is_blank(medium: &Arc<dyn Medium>, name: &str) -> io::Result<bool> {
     const BYTES: u64 = 1 << 20;
     let file = match medium.open(name) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{buffers::Buffers, heads::TileHeads};
 
-/// Memory that is reused by reading.
+/// Memory that reading reuses.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     pub(super) buffers: Buffers,

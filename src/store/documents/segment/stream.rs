@@ -1,8 +1,8 @@
-//! A stream: packed whole numbers that are near each other or near zero; numbers that are far off
-//! are patched.
+//! A stream: packed whole numbers, most of which are close to each other or to zero; outliers are
+//! patched.
 //!
-//! The first byte is a set of flags: bit 0, numbers are zigzag, otherwise the smallest number is
-//! subtracted; bit 1, some numbers are patched; bit 2, zeros are left out. Must never know: what
+//! The first byte contains flags. Bit 0: numbers are zigzag-encoded; otherwise the smallest number
+//! is subtracted. Bit 1: some numbers are patched. Bit 2: zeros are left out. Must never know: what
 //! the numbers mean.
 
 use super::{
@@ -15,26 +15,28 @@ const ZIGZAG: u8 = 1;
 const PATCHED: u8 = 2;
 const SPARSE: u8 = 4;
 
-/// A way to pack numbers, and the bits that it takes.
+/// A way to pack numbers, and the resulting number of bits.
 #[derive(Debug, Clone, Copy)]
 struct Plan {
     bits: usize,
     width: u32,
-    /// Bits of the longest number.
+    /// The bit length of the longest number.
     longest: u32,
     patches: usize,
 }
 
 impl Plan {
-    /// The cheapest plan for `count` numbers of at most `longest` bits; `counts` are the counts of
-    /// numbers by their bits.
+    /// Returns the cheapest plan for `count` numbers of at most `longest` bits; `counts` contains
+    /// the number of values of each bit length.
     fn of(counts: &[u16; 65], count: usize, longest: u32) -> Self {
-        let place = place_width(count) as usize;
+        let position_bits = position_width(count) as usize;
         let whole = Self { bits: count * longest as usize, width: longest, longest, patches: 0 };
         let (mut best, mut patches) = (whole, 0);
         for width in (0..longest).rev() {
             patches += usize::from(counts[width as usize + 1]);
-            let bits = count * width as usize + patches * (place + (longest - width) as usize) + 24;
+            let bits = count * width as usize
+                + patches * (position_bits + (longest - width) as usize)
+                + 24;
             if bits < best.bits {
                 best = Self { bits, width, longest, patches };
             }
@@ -43,15 +45,15 @@ impl Plan {
     }
 }
 
-/// The bits of an index into `count` numbers.
-fn place_width(count: usize) -> u32 {
+/// Returns the number of bits of an index into `count` numbers.
+fn position_width(count: usize) -> u32 {
     bits_of(count.saturating_sub(1) as u64)
 }
 
-/// The counts of numbers by their bits, at most 65,535 of each.
+/// The number of values of each bit length, at most 65,535 each.
 struct Lengths {
     counts: [u16; 65],
-    /// The union of the bits of all numbers.
+    /// The bitwise or of all numbers.
     any: u64,
 }
 
@@ -68,7 +70,7 @@ impl Lengths {
     }
 }
 
-/// The form in which numbers take the fewest bits.
+/// The encoding of numbers before they are packed.
 #[derive(Debug, Clone, Copy)]
 enum Form {
     Signed(Plan),
@@ -78,7 +80,8 @@ enum Form {
 impl Form {
     fn of(values: &[i64]) -> Self {
         let base = values.iter().copied().min().unwrap_or(0);
-        // One loop counts both, because each addition waits for the previous one of its form.
+        // One loop counts both encodings: it is faster, because each addition depends on the
+        // previous addition of the same encoding.
         let (mut signed, mut based) = (Lengths::NONE, Lengths::NONE);
         for value in values {
             signed.add(zigzag(*value));
@@ -108,7 +111,7 @@ impl Form {
 pub(super) struct Chosen<'a> {
     values: &'a [i64],
     form: Form,
-    /// The numbers that are not zero and their form, when zeros are left out.
+    /// The numbers other than zero and their encoding, when zeros are left out.
     others: Option<(Vec<i64>, Form)>,
 }
 
@@ -133,7 +136,7 @@ impl Chosen<'_> {
         self.values.iter().all(|value| *value == 0)
     }
 
-    /// The approximate bits of the stream.
+    /// Returns the approximate bits of the stream.
     pub(super) fn bits(&self) -> usize {
         match &self.others {
             Some((_, rest_form)) => rest_form.bits() + self.values.len() + 8,
@@ -189,12 +192,12 @@ fn write_packed(
     pack(numbers.clone(), width, out);
     if patches > 0 {
         let far = numbers.enumerate().filter(|(_, number)| bits_of(*number) > width);
-        pack(far.clone().map(|(place, _)| place as u64), place_width(count), out);
+        pack(far.clone().map(|(position, _)| position as u64), position_width(count), out);
         pack(far.map(|(_, number)| number >> width), longest - width, out);
     }
 }
 
-/// The shape of a stream that is not sparse.
+/// The parameters of a stream without omitted zeros.
 struct Shape {
     mode: u8,
     width: u32,
@@ -219,7 +222,8 @@ impl Shape {
     }
 }
 
-/// Reads a stream of `count` numbers, and replaces the content of `out` by the first `limit`.
+/// Reads a stream of `count` numbers, and replaces the content of `out` with the first `limit`
+/// numbers.
 pub(super) fn read(
     from: &mut Cursor<'_>,
     count: usize,
@@ -237,7 +241,7 @@ pub(super) fn read(
     let mode = from.byte()?;
     let mut rest = buffers.whole.take();
     read_dense(from, mode, filled, filled, buffers, &mut rest)?;
-    // No writer sets bits after the last number; if such bits are set, they stand for zeros.
+    // No writer sets bits after the last number. In a damaged stream, such bits stand for zeros.
     rest.resize(count + 1, 0);
     let mut next = 0;
     out.clear();
@@ -253,7 +257,7 @@ pub(super) fn read(
     Ok(())
 }
 
-/// The number of set bits, at most `count`.
+/// Returns the number of set bits, at most `count`.
 fn ones(bitmap: &[u8], count: usize) -> usize {
     let ones: u32 = bitmap.iter().map(|byte| byte.count_ones()).sum();
     count.min(ones as usize)
@@ -268,16 +272,16 @@ fn read_dense(
     out: &mut Vec<i64>,
 ) -> Result<(), Misfit> {
     let Shape { mode, width, base, patches, high } = Shape::read(from, mode, count)?;
-    let Buffers { numbers, places, highs, .. } = buffers;
+    let Buffers { numbers, positions, highs, .. } = buffers;
     unpack(from.take(packed_bytes(count, width))?, count.min(limit), width, numbers);
     if patches > 0 {
-        let place = place_width(count);
-        unpack(from.take(packed_bytes(patches, place))?, patches, place, places);
+        let position_bits = position_width(count);
+        unpack(from.take(packed_bytes(patches, position_bits))?, patches, position_bits, positions);
         unpack(from.take(packed_bytes(patches, high))?, patches, high, highs);
-        for (place, high) in places.iter().zip(&*highs) {
-            match numbers.get_mut(*place as usize) {
+        for (position, high) in positions.iter().zip(&*highs) {
+            match numbers.get_mut(*position as usize) {
                 Some(number) => *number |= high.checked_shl(width).unwrap_or(0),
-                None if (*place as usize) < count => {}
+                None if (*position as usize) < count => {}
                 None => return Err(from.misfit()),
             }
         }
@@ -304,7 +308,7 @@ pub(super) fn skip(from: &mut Cursor<'_>, count: usize) -> Result<(), Misfit> {
     let Shape { width, patches, high, .. } = Shape::read(from, mode, count)?;
     from.take(packed_bytes(count, width))?;
     if patches > 0 {
-        from.take(packed_bytes(patches, place_width(count)))?;
+        from.take(packed_bytes(patches, position_width(count)))?;
         from.take(packed_bytes(patches, high))?;
     }
     Ok(())

@@ -1,4 +1,5 @@
-//! Tests of segments: all cells are restored bit for bit, and any bytes are read without harm.
+//! Tests of segments: all cells are restored bit for bit, and reading arbitrary bytes causes no
+//! panic.
 
 use std::{fmt::Write, process::Command, sync::Arc};
 
@@ -21,7 +22,7 @@ use crate::{
 const WIDTH_MS: i64 = 60_000;
 const TILE: u64 = 77;
 
-/// A series: its place in the tile, and its cells by their slots.
+/// A series: its lane in the tile, and its cells with their slots.
 type Series = (usize, Vec<(u16, Cell)>);
 
 fn bits(cell: &Cell) -> ([u32; 3], [u64; 5]) {
@@ -94,7 +95,7 @@ fn any_cell() -> impl Strategy<Value = Cell> {
     )
 }
 
-/// Cells that follow from samples of a gauge or a counter, which may have unusual values.
+/// Returns cells that follow from samples of a gauge or a counter, which may have unusual values.
 fn sampled_cells() -> impl Strategy<Value = Vec<(u16, Cell)>> {
     let step = (1..4_usize, prop::collection::vec((value(), 0..15_000_u32), 1..4));
     (any::<bool>(), prop::collection::vec(step, 1..90)).prop_map(|(is_counter, steps)| {
@@ -174,7 +175,8 @@ fn another_reader_finds_the_same_cells() {
     assert_eq!(String::from_utf8(output.stdout).unwrap(), expected, "{errors}");
 }
 
-/// Slots of 5 minutes with a reading a minute, of seconds with two decimals.
+/// Returns slots of 5 minutes of a counter of CPU seconds, which is read every minute and has two
+/// decimals.
 fn cpu_seconds(slots: u16) -> Vec<(u16, Cell)> {
     let mut random = TestRunner::deterministic();
     let mut hundredths = 123_456_789_u32;
@@ -212,7 +214,7 @@ proptest! {
         let medium: Arc<dyn Medium> = Arc::new(Folder::new(dir.path()).unwrap());
         let (start, name) = (UnixMillis(1_795_262_400_000), "one.1.sealed".to_owned());
         let mut writer = SegmentWriter::create(&medium, name, (start, WIDTH_MS), None).unwrap();
-        // Each hour has half an hour of slots; rows need not begin with 0.
+        // Each hour has half an hour of slots, and rows need not begin with 0.
         for (hour, row) in &tiles {
             let mut tile = TileWriter::default();
             let id = TileId { seconds: hour * 3600, row: first + row };

@@ -1,7 +1,9 @@
-//! A tile: neighbouring series over one span of slots, their common data first, then a block each.
+//! A tile: neighbouring series over one span of slots. A head with their common data precedes a
+//! block for each series.
 //!
-//! The head contains the series, the lengths of their blocks, and the times of their samples, so
-//! that one series is read with the head and its block. Must never know: files, and series ids.
+//! The head contains the list of series, the lengths of their blocks, and the times of their
+//! samples, so that reading one series takes the head and one block. A series' position in the tile
+//! is its lane. Must never know: files, IDs of series.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -20,10 +22,11 @@ pub(crate) const LANES: usize = 64;
 pub(crate) const SLOTS_MAX: usize = 1024;
 /// The values of a column that is not read.
 static NO_VALUES: [f64; SLOTS_MAX] = [0.0; SLOTS_MAX];
-/// Bytes of a checksum.
+/// The size of a checksum in bytes.
 const CHECK_BYTES: usize = 4;
 
-/// The seed of a checksum, which differs for each series, so that blocks cannot be confused.
+/// Returns the seed of a checksum, which differs for each series, so that blocks cannot be
+/// confused.
 fn seed(tile: u64, lane: usize) -> u64 {
     tile.wrapping_mul(LANES as u64 + 1).wrapping_add(lane as u64)
 }
@@ -51,7 +54,7 @@ pub(crate) struct TileWriter {
 }
 
 impl TileWriter {
-    /// Begins a tile.
+    /// Begins a new tile.
     pub(crate) fn clear(&mut self) {
         self.lanes = 0;
         self.times.clear();
@@ -62,11 +65,11 @@ impl TileWriter {
         self.ranges.clear();
     }
 
-    /// Adds a series, whose lane must be higher than all previous ones: its cells by slot,
-    /// ascending. Empty cells are left out; without any other cell, the series is not added.
+    /// Adds the cells of a series, ascending by slot. The lane must be higher than all previous
+    /// lanes. Empty cells are left out; a series that has only empty cells is not added.
     ///
     /// # Panics
-    /// When the lane is too large or not higher.
+    /// When the lane is too large, or not higher than the previous lane.
     pub(crate) fn add<'a>(
         &mut self,
         tile: u64,
@@ -91,11 +94,12 @@ impl TileWriter {
         let check = checksum(&self.blocks[from..], tile, lane);
         self.blocks.extend(check);
         self.lengths.push(self.blocks.len() - from);
-        let place = self.share();
-        self.shared.push(place);
+        let position = self.share();
+        self.shared.push(position);
     }
 
-    /// The index of the series' times, which mostly equal the times of the series before.
+    /// Returns the index of the series' times, which are usually equal to the times of the previous
+    /// series.
     fn share(&mut self) -> u8 {
         if let Some(last) = self.shared.last()
             && self.times[usize::from(*last)] == self.added
@@ -139,8 +143,8 @@ impl TileWriter {
 }
 
 impl TileWriter {
-    /// Returns whether a written tile, which padding follows, is read back with exactly the cells
-    /// that were added.
+    /// Returns true when decoding the written tile, which padding must follow, results in exactly
+    /// the added cells.
     pub(crate) fn reads_back(
         &self,
         bytes: &[u8],
@@ -158,11 +162,12 @@ impl TileWriter {
             let to = self.ranges.get(index + 1).map_or(self.cells.len(), |(_, next)| *next);
             let mut cells = self.cells[*from..to].iter();
             let (at, times) = (read.block(*lane), &self.times[usize::from(self.shared[index])]);
-            let mut place = times.slots.iter();
+            let mut filled_slots = times.slots.iter();
             let Some(block) = at.and_then(|(at, _)| bytes.get(head + at..)) else { return false };
             let outcome =
                 read.cells(*lane, block, 0..slots, Columns::ALL, buffers, |slot, cell| {
-                    let is_next = place.next().is_some_and(|next| usize::from(*next) == slot);
+                    let is_next =
+                        filled_slots.next().is_some_and(|next| usize::from(*next) == slot);
                     same &= is_next && cells.next().is_some_and(|next| is_same(next, &cell));
                 });
             same &= outcome.is_ok() && cells.next().is_none();
@@ -174,7 +179,7 @@ impl TileWriter {
 /// Returns whether two cells are equal bit by bit.
 fn is_same(cell: &Cell, other: &Cell) -> bool {
     let differs = |value: fn(&Cell) -> f64| value(cell).to_bits() ^ value(other).to_bits();
-    // The comparison of arrays would be a call.
+    // A comparison of arrays would not be inlined.
     let values = differs(|cell| cell.sum)
         | differs(|cell| cell.min)
         | differs(|cell| cell.max)
@@ -187,9 +192,9 @@ fn is_same(cell: &Cell, other: &Cell) -> bool {
 /// The decoded head of a tile.
 #[derive(Debug)]
 pub(crate) struct TileHead {
-    /// The key of the tile in its checksums.
+    /// The key of the tile, which seeds its checksums.
     tile: u64,
-    /// Width of a slot.
+    /// The slot width.
     width_ms: i64,
     times: Vec<Times>,
     /// The lane of each series, the index of its times, the offset of its block from the end of the
@@ -198,8 +203,8 @@ pub(crate) struct TileHead {
 }
 
 impl TileHead {
-    /// Reads a head of `length` bytes, which [`PADDING`] follows; `span` is the number of slots and
-    /// their width.
+    /// Reads a head of `length` bytes, which [`PADDING`] bytes must follow. `span` is the number of
+    /// slots and their width.
     pub(crate) fn read(
         bytes: &[u8],
         length: usize,
@@ -253,7 +258,7 @@ impl TileHead {
         }
     }
 
-    /// The approximate size in memory.
+    /// Returns the approximate size in memory.
     pub(super) fn bytes(&self) -> usize {
         let slots: usize = self.times.iter().map(Times::count).sum();
         size_of::<Self>()
@@ -262,17 +267,17 @@ impl TileHead {
             + slots * Times::SLOT_BYTES
     }
 
-    /// The lanes of the series.
+    /// Returns the lanes of the series.
     pub(crate) fn lanes(&self) -> impl Iterator<Item = usize> + '_ {
         self.series.iter().map(|(lane, ..)| usize::from(*lane))
     }
 
-    /// The size of all blocks in bytes.
+    /// Returns the size of all blocks in bytes.
     pub(crate) fn blocks_bytes(&self) -> usize {
         self.series.last().map_or(0, |(_, _, at, length)| at + length)
     }
 
-    /// The offset of a series' block from the end of the head, and its length.
+    /// Returns the offset of a series' block from the end of the head, and its length.
     pub(crate) fn block(&self, lane: usize) -> Option<(usize, usize)> {
         self.find(lane).map(|(_, _, at, length)| (at, length))
     }
@@ -286,13 +291,14 @@ impl TileHead {
     }
 
     fn find(&self, lane: usize) -> Option<(u8, u8, usize, usize)> {
-        let place = self.series.binary_search_by_key(&lane, |series| usize::from(series.0)).ok()?;
-        self.series.get(place).copied()
+        let position =
+            self.series.binary_search_by_key(&lane, |series| usize::from(series.0)).ok()?;
+        self.series.get(position).copied()
     }
 
     /// Visits the cells of a series within a range of slots, decoded from its block, which
-    /// [`PADDING`] follows. Only the wanted columns are decoded, unless a cell of the range has two
-    /// samples.
+    /// [`PADDING`] bytes must follow. Only the wanted columns are decoded, unless a cell in the
+    /// range has two samples.
     pub(crate) fn cells(
         &self,
         lane: usize,
@@ -311,14 +317,15 @@ impl TileHead {
             return Err(Misfit(end));
         }
         let times = &self.times[usize::from(shared)];
-        let place = |slot: usize| times.slots.partition_point(|filled| usize::from(*filled) < slot);
-        let (from, to) = (place(slots.start), place(slots.end));
+        let position =
+            |slot: usize| times.slots.partition_point(|filled| usize::from(*filled) < slot);
+        let (from, to) = (position(slots.start), position(slots.end));
         let block = &block[..end + PADDING];
         // Readers split a cell of two samples, which takes all columns.
         let has_pairs = times.n.get(from..to).is_some_and(|n| n.contains(&2));
         let wanted = if has_pairs { Columns::ALL } else { wanted };
         let values = values::read(block, times, self.width_ms, to, wanted, buffers)?;
-        // With slices of equal length, the loop needs no bounds checks.
+        // Slices of equal length let the compiler omit bounds checks.
         let part = from..to.max(from);
         let column = |all| column_of(all, part.clone());
         let (sum, min, max) = (column(&values.sum), column(&values.min), column(&values.max));
@@ -343,11 +350,11 @@ impl TileHead {
     }
 }
 
-/// A part of a column; zeros when it was not read.
+/// Returns a part of a column; zeros when the column was not read.
 fn column_of(column: &[f64], part: std::ops::Range<usize>) -> &[f64] {
     let length = part.len();
     column.get(part).unwrap_or(&NO_VALUES[..length])
 }
 
-/// The maximum size of a block: no stream is longer than its numbers and their patches.
+/// The maximum size of a block, whose streams are no longer than their numbers and patches.
 const BLOCK_BYTES_MAX: usize = SLOTS_MAX * 256;

@@ -13,7 +13,7 @@ use crate::model::Cell;
 
 /// Every slot of the span has a cell.
 const FULL: u8 = 1;
-/// Numbers are differences from the first times of the tile, in the slots that these contain.
+/// Numbers are differences from the first times of the tile, in the slots that both have.
 const RELATIVE: u8 = 2;
 /// The flags of streams that are not all zero: n, `first_at`, `last_at`.
 const STREAMS: [u8; 3] = [4, 8, 16];
@@ -21,28 +21,28 @@ const STREAMS: [u8; 3] = [4, 8, 16];
 /// The slots of a series, ascending, with the number and the times of the samples in each.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Times {
-    /// The times of the first and the last sample, ms from the slot's start. They are compared
-    /// first, because unequal times mostly differ in them.
+    /// The offset of the first sample from the slot's start, in milliseconds. This field is
+    /// compared first, because unequal times usually differ in it.
     pub(crate) first_at: Vec<u32>,
     pub(crate) last_at: Vec<u32>,
-    /// Samples in each slot.
+    /// The number of samples in each slot.
     pub(crate) n: Vec<u32>,
-    /// The numbers, within the span, of the slots that have cells.
+    /// The numbers of the slots that have cells, counted within the span.
     pub(crate) slots: Vec<u16>,
 }
 
 impl Times {
-    /// Memory that a slot takes.
+    /// The memory of a slot in bytes.
     pub(super) const SLOT_BYTES: usize = 3 * size_of::<u32>() + size_of::<u16>();
 
-    /// The times of cells.
+    /// Creates the times of cells.
     pub(super) fn of<'a>(cells: impl Iterator<Item = (u16, &'a Cell)>) -> Self {
         let mut times = Self::default();
         times.fill(cells);
         times
     }
 
-    /// Replaces the times by the times of cells.
+    /// Replaces the content with the times of cells.
     pub(super) fn fill<'a>(&mut self, cells: impl Iterator<Item = (u16, &'a Cell)>) {
         let Self { first_at, last_at, n, slots } = self;
         for column in [&mut *first_at, &mut *last_at, &mut *n] {
@@ -57,13 +57,13 @@ impl Times {
         }
     }
 
-    /// Number of slots.
+    /// Returns the number of slots.
     pub(super) fn count(&self) -> usize {
         self.slots.len()
     }
 
     /// Returns, for each slot, the milliseconds from the last sample of the previous slot to the
-    /// slot's first sample; `first` for the first slot.
+    /// first sample of the slot. For the first slot, returns `first`.
     pub(super) fn passed_before(&self, width_ms: i64, first: i64) -> impl Iterator<Item = i64> {
         let mut before = None;
         (0..self.count()).map(move |index| {
@@ -108,7 +108,7 @@ impl Times {
         }
     }
 
-    /// The numbers of all slots as they are written, less the numbers of `first`.
+    /// Returns the numbers to write for all slots: their differences from the numbers of `first`.
     fn numbers(&self, first: Option<&Self>) -> [Vec<i64>; 3] {
         let base = self.base(first);
         let mut numbers = [const { Vec::new() }; 3];
@@ -121,14 +121,14 @@ impl Times {
         numbers
     }
 
-    /// The numbers of a slot: n, `first_at`, and the milliseconds from there to `last_at`.
+    /// Returns the numbers of a slot: n, `first_at`, and the milliseconds from there to `last_at`.
     fn at(&self, index: usize) -> [i64; 3] {
         let [n, first, last] =
             [&self.n, &self.first_at, &self.last_at].map(|column| i64::from(column[index]));
         [n, first, last - first]
     }
 
-    /// The numbers of `first` in the slots of `self`; zeros in slots that only `self` has.
+    /// Returns the numbers of `first` in the slots of `self`; zeros in slots that only `self` has.
     fn base(&self, first: Option<&Self>) -> Vec<[i64; 3]> {
         let Some(first) = first else { return vec![[0; 3]; self.count()] };
         let mut place = 0;

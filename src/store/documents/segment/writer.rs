@@ -1,5 +1,5 @@
-//! Writing of a segment: in the partition's reserved file, or under a temporary name, which is
-//! replaced after the sync.
+//! The writer of a segment. It writes to the partition's reserved file, or to a file with a
+//! temporary name, which is renamed after the sync.
 //!
 //! Must never know: how segments are used.
 
@@ -34,7 +34,7 @@ pub(crate) struct SegmentWriter {
     start: UnixMillis,
     width_ms: i64,
     buffer: Vec<u8>,
-    /// The number of bytes before the buffer.
+    /// The number of bytes already written to the file.
     written: u64,
     entries: Vec<Entry>,
     buffers: Buffers,
@@ -44,7 +44,7 @@ pub(crate) struct SegmentWriter {
 }
 
 impl SegmentWriter {
-    /// Begins a segment of a partition, in a reserved file with its name if there is one.
+    /// Begins a segment of a partition, in the reserved file of this name if there is one.
     pub(crate) fn create(
         medium: &Arc<dyn Medium>,
         name: String,
@@ -73,13 +73,13 @@ impl SegmentWriter {
         })
     }
 
-    /// The size so far in bytes.
+    /// Returns the size so far in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.written + self.buffer.len() as u64
     }
 
-    /// Adds a tile after all others. Returns false, and leaves the tile out, when decoding would
-    /// not restore it exactly.
+    /// Appends a tile. Returns false, and leaves the tile out, when decoding would not restore it
+    /// exactly.
     pub(crate) fn add(
         &mut self,
         id: TileId,

@@ -25,11 +25,11 @@ const SUM: u32 = 4;
 const VALUES: u32 = 5;
 /// The bit of a shape that is set when min and max are rates.
 const RATES: u32 = 8;
-/// The largest code of a value that is stored as a difference of so many bytes. Larger codes are 7
-/// plus the number of bytes of a double.
+/// The largest code of a value that is stored as a difference; the code is the number of bytes.
+/// Larger codes are 7 plus the number of bytes of a double.
 const DELTA_MAX: u32 = 8;
-/// The largest code of a sum that is stored as a difference of so many bytes. The next codes add a
-/// correction to a difference.
+/// The largest code of a sum that is stored as a difference; the code is the number of bytes. The
+/// next codes are for differences with a correction.
 const SUM_DELTA_MAX: u32 = 7;
 /// The maximum number of bytes of a sum's difference with a correction.
 const OFF_DELTA_MAX: u32 = 4;
@@ -82,7 +82,7 @@ impl Shape {
     }
 }
 
-/// The numbers of bytes by code: first those of a value, then those of a sum.
+/// The numbers of bytes by code: first for values, then for sums.
 const LENGTHS: [[u8; 16]; 2] = [
     [0, 1, 2, 3, 4, 5, 6, 7, 8, 2, 3, 4, 5, 6, 7, 8],
     [0, 1, 2, 3, 4, 5, 6, 7, 1, 2, 3, 4, 5, 2, 5, 8],
@@ -92,7 +92,7 @@ fn length(value: u32, code: u32) -> usize {
     LENGTHS[usize::from(value == SUM)][code as usize & 0xf].into()
 }
 
-/// The values of a cell from which the others are predicted.
+/// The values of a cell from which the other values are predicted.
 struct Known {
     n: u32,
     scale: Scale,

@@ -74,9 +74,9 @@ impl Reader<'_, '_> {
         Some(f64::from_bits(self.take(bytes)?.swap_bytes()))
     }
 
-    fn value(&mut self, place: u32, likely: i64) -> Option<(f64, i64)> {
-        let code = self.shape.code(place);
-        let bytes = length(place, code);
+    fn value(&mut self, position: u32, likely: i64) -> Option<(f64, i64)> {
+        let code = self.shape.code(position);
+        let bytes = length(position, code);
         if code > DELTA_MAX {
             let value = self.bare(bytes)?;
             return Some((value, self.scale.number(value)));

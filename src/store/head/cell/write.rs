@@ -80,15 +80,15 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     /// Writes a value, as its difference from a likely number or as a double; returns its number.
-    fn value(&mut self, place: u32, value: f64, likely: i64) -> i64 {
+    fn value(&mut self, position: u32, value: f64, likely: i64) -> i64 {
         let number = self.scale.number(value);
         let delta = zigzag(number.wrapping_sub(likely));
         let (bytes, bare) = (bytes_of(delta), bare_bytes(value));
         if bytes <= bare {
-            self.shape.set(place, bytes);
+            self.shape.set(position, bytes);
             put(delta, bytes, self.out);
         } else {
-            self.shape.set(place, bare + 7);
+            self.shape.set(position, bare + 7);
             put_bare(value, bare, self.out);
         }
         number
@@ -132,10 +132,17 @@ impl Writer<'_> {
     }
 
     /// Writes a rate: as an increase over milliseconds that the row stores, or as a double.
-    fn rate(&mut self, place: u32, rate: f64, cell: &Cell, known: &Known, elapsed: &mut Elapsed) {
+    fn rate(
+        &mut self,
+        position: u32,
+        rate: f64,
+        cell: &Cell,
+        known: &Known,
+        elapsed: &mut Elapsed,
+    ) {
         if let Some(index) = elapsed.of_increase(cell.sum, rate, cell.n <= 1) {
-            if index > 0 || place == MAX {
-                self.shape.set(place, 1);
+            if index > 0 || position == MAX {
+                self.shape.set(position, 1);
                 self.out.push(index | OF_SUM << 4);
             }
             return;
@@ -152,14 +159,14 @@ impl Writer<'_> {
             let delta = zigzag(number.wrapping_sub(likely_increase(cell, known)));
             let bytes = bytes_of(delta);
             if bytes < DELTA_MAX {
-                self.shape.set(place, bytes + 1);
+                self.shape.set(position, bytes + 1);
                 self.out.push(index | ((units + NOT_OFF) as u8) << 4);
                 put(delta, bytes, self.out);
                 return;
             }
         }
         let bytes = bare_bytes(rate);
-        self.shape.set(place, bytes + 7);
+        self.shape.set(position, bytes + 7);
         put_bare(rate, bytes, self.out);
     }
 }

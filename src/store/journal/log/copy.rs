@@ -51,7 +51,8 @@ impl Log {
         self.files.iter().copied().filter(|first| !covered.contains(first)).collect()
     }
 
-    /// Returns the new, empty file whose number the journal may have stored although that failed.
+    /// Returns the new, empty file whose number may be stored in the journal although storing it
+    /// failed.
     pub(in crate::journal) fn unnoted(&self) -> Option<u64> {
         self.made.as_ref().map(|(header, ..)| header.first)
     }

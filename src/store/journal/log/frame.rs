@@ -169,7 +169,7 @@ mod tests {
             prop_assert_eq!(read(&file(9, &records)), Ok(expected));
         }
 
-        /// Only some sectors of the last write are on the disk.
+        /// Checks any mix of written and unwritten sectors of the last write.
         #[test]
         fn a_torn_frame_is_the_end_of_the_log(
             records in vec(vec(any::<u8>(), 0..200), 0..9),

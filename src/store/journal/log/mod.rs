@@ -1,8 +1,9 @@
 //! The log: the records of the journal, in flat files that are appended to and removed as a whole.
 //!
-//! An append writes a frame over durable zeros, and syncs. A failed append may be on the disk
-//! nevertheless; zeros replace it before anything else is written. The journal's tables contain the
-//! number of the last file before the file has a record. Must never know: the meaning of records.
+//! An append writes a frame over durable zeros, and syncs the file. A failed append may be on the
+//! disk nevertheless, so zeros replace it before anything else is written. The journal's tables
+//! contain the number of the last file before the file has a record. Must never know: the meaning
+//! of records.
 
 pub(super) mod copy;
 mod frame;

@@ -10,20 +10,20 @@ use crate::store::file::{database::UNFINISHED, medium::Medium};
 
 /// The folder of spare files.
 const FOLDER: &str = "reserve";
-/// The end of the names of spare files.
+/// The suffix of the names of spare files.
 const SPARE_END: &str = ".spare";
-/// The end of the names of used files, which are not zeros yet.
+/// The suffix of the names of used files, which are not zeros yet.
 const USED_END: &str = ".used";
 /// The maximum number of spare and used files: 256 MiB.
 const SPARES_MAX: usize = 64;
 
-/// Returns the paths of the files in the reserve with this end, sorted.
+/// Returns the paths of the files in the reserve with this suffix, sorted.
 fn files(medium: &Arc<dyn Medium>, end: &str) -> io::Result<Vec<String>> {
     let names = medium.list(FOLDER)?.into_iter().filter(|name| name.ends_with(end));
     Ok(names.map(|name| format!("{FOLDER}/{name}")).collect())
 }
 
-/// Makes used files zeros, and creates a spare file of `bytes` when there is none.
+/// Fills used files with zeros, and creates a spare file of `bytes` when there is none.
 pub(super) fn prepare(medium: &Arc<dyn Medium>, bytes: u64) -> io::Result<()> {
     for unfinished in files(medium, &format!("{SPARE_END}{UNFINISHED}"))? {
         medium.remove(&unfinished)?;
@@ -52,15 +52,15 @@ pub(super) fn prepare(medium: &Arc<dyn Medium>, bytes: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Renames a spare file; returns whether there was one.
+/// Renames a spare file. Returns true when there was one.
 pub(super) fn take(medium: &Arc<dyn Medium>, to: &str) -> io::Result<bool> {
     let Some(spare) = files(medium, SPARE_END)?.pop() else { return Ok(false) };
     medium.rename(&spare, to)?;
     Ok(true)
 }
 
-/// Moves a file of the log whose records are covered into the reserve; returns false when there are
-/// `count_max` spare files already.
+/// Moves a file of the log whose records are covered to the reserve. Returns false when there are
+/// already `count_max` spare files.
 pub(super) fn recycle(medium: &Arc<dyn Medium>, first: u64, count_max: usize) -> io::Result<bool> {
     let count = files(medium, SPARE_END)?.len() + files(medium, USED_END)?.len();
     if count >= count_max.min(SPARES_MAX) {

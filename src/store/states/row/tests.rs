@@ -10,7 +10,7 @@ struct Profile {
     kind: Kind,
     scale: f64,
     start: i64,
-    /// Milliseconds by which the series is sampled later than the others.
+    /// The delay in milliseconds after the samples of other series.
     apart_ms: i64,
     ended: Option<u16>,
 }
@@ -36,7 +36,8 @@ fn fresh(kinds: impl IntoIterator<Item = Kind>) -> Vec<SeriesState> {
 }
 
 proptest! {
-    /// A replay must decide like the first run, so rows store everything that decisions depend on.
+    /// A replay must make the same decisions as the first run, so rows store everything that
+    /// decisions depend on.
     #[test]
     fn restored_states_continue_like_the_original_ones(
         profiles in profiles(),
@@ -61,7 +62,7 @@ proptest! {
             }
         }
         let bytes = encode(&states);
-        // The kinds are stored, too.
+        // The kinds are also stored.
         let mut read = fresh(profiles.iter().map(|_| Kind::Gauge));
         prop_assert_eq!(decode(&bytes, &mut read), Some(()));
         prop_assert_eq!(&encode(&read), &bytes);

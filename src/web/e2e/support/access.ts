@@ -47,7 +47,7 @@ export async function openWithKey(page: Page, url: string, key: string): Promise
 const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 const STEP_MS = 30_000;
 
-/** Returns the code of an authenticator app, some steps of 30 seconds from now (RFC 6238). */
+/** Returns the code of an authenticator app, a number of steps of 30 seconds from now (RFC 6238). */
 export function totpCode(secret: string, steps = 0): string {
   const bits = Array.from(secret, (letter) =>
     ALPHABET.indexOf(letter).toString(2).padStart(5, "0"),

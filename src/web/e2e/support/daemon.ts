@@ -36,7 +36,7 @@ const SETTINGS = [
   ),
 ].join("\n");
 
-/** Texts of files beside the daemon's settings. */
+/** Texts of files next to the daemon's settings. */
 export interface Files {
   "rules.yml": string;
   "receivers.yml"?: string;

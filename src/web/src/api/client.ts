@@ -286,7 +286,7 @@ export const api = {
   status: (signal?: AbortSignal) => get<t.StatusAnswer>("/api/v1/status", {}, signal),
 };
 
-/** The most values that a list of choices asks for. */
+/** The maximum number of values that a list of choices requests. */
 const CHOICES_MAX = 5000;
 
 /** All values of a tag, of one metric's series if a metric is given. */

@@ -29,7 +29,7 @@ export function keepKey(text: string): void {
   }
 }
 
-/** The id in the text of this tab's key; empty without a key. */
+/** The ID in the text of this tab's key; empty without a key. */
 export function keyId(): string {
   return key.value.split("_")[1] ?? "";
 }

@@ -49,7 +49,7 @@ function msOf(interval: ResourceOptions["everyMs"]): number | undefined {
   return typeof interval === "function" ? interval() : interval;
 }
 
-/** Requests again and again until the returned function is called. */
+/** Requests repeatedly until the returned function is called. */
 function requestRepeatedly<T>(
   state: State<T>,
   load: (signal: AbortSignal) => Promise<T>,

@@ -1,4 +1,4 @@
-/** The caller in the navigation: a link to the profile, and a way out. */
+/** The caller in the navigation: a link to the profile, and a button that logs out. */
 import { api } from "../api/client";
 import { keepKey, key } from "../api/key";
 import { caller, loginProblem } from "../api/session";

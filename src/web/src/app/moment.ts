@@ -3,7 +3,7 @@ import { address } from "./address";
 import { preferredZone } from "./preferences";
 import { clockAt, dateText, dayText, isZone, timeText } from "../model/zone";
 
-/** The valid zone of the address, or else the reader's. */
+/** The zone of the address if it is valid, or else the reader's. */
 export function zoneShown(): string {
   const named = address.value.params.get("tz");
   return named !== null && isZone(named) ? named : preferredZone.value;

@@ -10,7 +10,7 @@ import { isDark, theme, type Theme } from "./preferences";
 import { ProjectChoice } from "./project";
 import { loginView, viewOf } from "./views";
 
-/** The links; a link that needs one of some scopes is hidden from callers without. */
+/** The links; a link that needs one of several scopes is hidden from callers without any. */
 const VIEW_LINKS: { path: string; label: string; icon: IconName; needs?: readonly Scope[] }[] = [
   { path: "/", label: "Fleet", icon: "fleet" },
   { path: "/explore", label: "Explore", icon: "explore" },

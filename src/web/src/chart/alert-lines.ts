@@ -10,7 +10,7 @@ import type { Threshold } from "./marks";
 /** The delay of the first request, after the charts are drawn, and the refresh interval. */
 const FIRST_DELAY_MS = 1500;
 const REFRESH_MS = 60_000;
-/** The most lines of a chart. */
+/** The maximum number of lines of a chart. */
 const LINES_MAX = 6;
 
 interface RuleComparison {

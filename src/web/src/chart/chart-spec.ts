@@ -21,7 +21,7 @@ export interface ChartSpecProps {
   /** Whether gauges have a band from min to max. */
   band?: boolean | undefined;
   threshold?: Threshold | undefined;
-  /** Tags that label series, also when all are equal. */
+  /** Tags that label series, even when all are equal. */
   labels?: readonly string[] | undefined;
   /** A derivation of the drawn series; the object is a constant. */
   derive?: Derive | undefined;

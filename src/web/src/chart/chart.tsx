@@ -142,7 +142,7 @@ export function Chart(props: ChartProps) {
   );
 }
 
-/** The most rows of an unfolded legend, so that the plot has at least 60 % of the chart. */
+/** The maximum number of rows of an unfolded legend: the plot has at least 60 % of the chart. */
 function unfoldedMax(isFilling: boolean, isFull: boolean): number {
   if (isFull) return 20;
   if (narrow.value) return isFilling ? 2 : 3;
@@ -171,7 +171,7 @@ function toggleFullScreen(
   root?.requestFullscreen().catch(() => undefined);
 }
 
-/** Escape leaves full screen, also when the chart only fills the page. */
+/** Escape leaves full screen, even when the chart only fills the page. */
 function useLeaveFullScreen(isFull: boolean, leave: () => void): void {
   useEffect(() => {
     if (!isFull) return;

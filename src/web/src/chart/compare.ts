@@ -38,7 +38,7 @@ export function withGhosts(
   const { label, days } = optionOf(comparison);
   const isByDay = data.resolution === "1d" || data.resolution === "day";
   const indexes = new Map(earlier.times.map((time, k) => [time + days * DAY, k]));
-  // A day has 23 to 25 hours, so slots of days are matched by their place.
+  // A day has 23 to 25 hours, so slots of days are matched by their index.
   const indexAt = (time: number, k: number) => (isByDay ? k : indexes.get(time));
   const byKey = new Map(earlier.series.map((series) => [series.key, series]));
   const ghosts = data.series.flatMap((series): DrawnSeries[] => {

@@ -17,7 +17,7 @@ export interface Follower {
   isOnScreen: () => boolean;
   /** Moves its line, at once in all charts. */
   move: (pointed: PointedTime | null) => void;
-  /** Writes its values: at once under the pointer, within some frames elsewhere. */
+  /** Writes its values: at once under the pointer, within a few frames elsewhere. */
   writeValues: (pointed: PointedTime | null) => void;
 }
 

@@ -36,7 +36,7 @@ export interface ChartData {
   incompleteFrom: number | undefined;
   /** The daemon's notes on the answer. */
   notes: string[];
-  /** The series beyond the most that are drawn as lines. */
+  /** The series beyond the maximum number of lines. */
   rest: DrawnSeries[];
 }
 

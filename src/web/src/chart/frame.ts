@@ -44,7 +44,7 @@ export class TimeFrame {
   readonly refreshChoice: ReadonlySignal<RefreshChoice | undefined>;
   /** The reason why the time frame differs from the address. */
   readonly complaint: ReadonlySignal<string | undefined>;
-  /** The requested window: a new object also for a repeated request. */
+  /** The requested window: a new object even for a repeated request. */
   readonly request: ReadonlySignal<Window & { refreshCount: number }>;
   readonly annotations = signal<Annotation[]>([]);
   readonly cursor = new Cursor();
@@ -83,7 +83,7 @@ export class TimeFrame {
     if (choice !== "off") this.refresh();
   }
 
-  /** Refreshes at the reader's request, also while the reader is reading a value. */
+  /** Refreshes at the reader's request, even while the reader is reading a value. */
   refreshNow(): void {
     this.windowTime.value = now();
     this.refreshCount.value++;

@@ -1,6 +1,6 @@
 /**
  * The heat map of many series: each cell shows how many series have a value in its range, at its
- * time. Lines of so many series would hide each other.
+ * time. Lines of that many series would hide each other.
  */
 import type uPlot from "uplot";
 import type { Values } from "../model/stack";
@@ -8,7 +8,7 @@ import type { Values } from "../model/stack";
 /** Charts of more shown lines are heat maps, unless the reader chooses lines. */
 export const LINES_MAX = 30;
 
-/** The least width and the height of a cell, in pixels. */
+/** The minimum width of a cell and its height, in pixels. */
 const CELL_PX = { width: 4, height: 7 };
 /** The opacity of a cell with few series, and of the cell with the most. */
 const ALPHA = { least: 0.14, most: 0.95 };

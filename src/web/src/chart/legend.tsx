@@ -98,7 +98,7 @@ interface LegendProps {
   restCount: number;
   /** Whether the chart is a heat map, which shows all series. */
   isHeat: boolean;
-  /** The most rows of a legend that does not fold. */
+  /** The maximum number of rows of a legend that does not fold. */
   unfoldedMax: number;
   /** Whether the reader unfolded or folded it. */
   isOpen: boolean | undefined;

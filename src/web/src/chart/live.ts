@@ -57,7 +57,7 @@ export class LiveChart implements Follower {
   readonly isLog: ReadonlySignal<boolean>;
   /** The earlier time whose values are drawn as ghost lines. */
   readonly comparison: ReadonlySignal<Comparison | undefined>;
-  /** Whether there are so many lines that the chart is a heat map, unless the reader chose. */
+  /** Whether the chart has enough lines to be a heat map, unless the reader chose otherwise. */
   readonly isHeatByDefault: ReadonlySignal<boolean>;
   readonly isHeat: ReadonlySignal<boolean>;
   /** The legend; the same object while all rows are equal. */
@@ -139,7 +139,7 @@ export class LiveChart implements Follower {
     return this.state.value.only.length === 0;
   }
 
-  /** Rows do not change places under the mouse. */
+  /** Rows do not move under the mouse. */
   private legendOrder(): number[] {
     const data = this.loader.data.value;
     const series = data?.series ?? [];
@@ -318,7 +318,7 @@ export class LiveChart implements Follower {
     if (this.elements) this.elements.spoken.textContent = text;
   }
 
-  /** Called with the pointer's place: shows the nearest series and the annotations. */
+  /** Called with the pointer's position: shows the nearest series and the annotations. */
   private showNearest(y: number | undefined, x = 0): void {
     const pointed = this.frame.cursor.at;
     const { plot, tip } = this;

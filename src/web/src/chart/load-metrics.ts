@@ -10,9 +10,9 @@ import { resolutionOfApi } from "../model/timeframe";
 import { partOfChart, type Part } from "./data";
 import type { ChartRequest } from "./chart-spec";
 
-/** The most lines with bands: more bands would hide each other. */
+/** The maximum number of lines with bands: more bands would hide each other. */
 const BANDS_MAX = 8;
-/** The most metrics of one request. */
+/** The maximum number of metrics in a request. */
 const METRICS_MAX = 32;
 
 interface KnownKind {

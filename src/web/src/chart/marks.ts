@@ -1,4 +1,4 @@
-/** Drawings besides series: the current slot, annotations, thresholds. */
+/** Drawings other than series: the current slot, annotations, thresholds. */
 import type uPlot from "uplot";
 import type { Annotation } from "../api/types";
 import { escapeReordering } from "../model/harmless";
@@ -111,7 +111,7 @@ function drawThreshold(u: uPlot, { value, label }: Threshold, colours: MarkColou
   if (label) drawThresholdName(u, label, y, colours);
 }
 
-/** Draws the name of a threshold above its line, at the right; below it without room above. */
+/** Draws the name of a threshold above its line, at the right, or below it. */
 function drawThresholdName(
   { ctx, bbox }: uPlot,
   name: string,

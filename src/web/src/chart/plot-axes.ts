@@ -63,7 +63,7 @@ export class Axes {
     const least = Math.min(...numbers, 0);
     const axisTop = this.shown()?.axisTop;
     let max = greatest > 0 || least === 0 ? topOf(greatest, unit) : 0;
-    // Rounding errors make sums of shares miss the whole.
+    // Sums of shares miss the whole by rounding errors.
     if (axisTop !== undefined && greatest <= axisTop * 1.001) max = axisTop;
     let min = least < 0 ? least * 1.08 : 0;
     const { window, isReading: isRead } = this.shown() ?? {};
@@ -75,7 +75,7 @@ export class Axes {
     return [min, max];
   }
 
-  /** The least and greatest value of a heat map's series that are not lines. */
+  /** The smallest and largest value of a heat map's series that are not lines. */
   private restExtent(): number[] {
     const { heat, hasRest, data } = this.shown() ?? {};
     if (!heat || !hasRest || !data || data.rest.length === 0) return [];

@@ -13,7 +13,7 @@ import { Axes } from "./plot-axes";
 import { readColours, withAlpha } from "./plot-colours";
 import type { PlotState } from "./plot-state";
 
-/** The most lines that all have their bands; of more lines, only the nearest one has its band. */
+/** The maximum number of lines with bands; with more lines, only the nearest one has its band. */
 export const BANDS_MAX = 2;
 
 export class Plot {
@@ -25,7 +25,7 @@ export class Plot {
   private readonly heat = new Heat();
   /** The values of the heat map; the same object until they change. */
   private heatValues: Values[] = [];
-  /** The index of the first line among uPlot's series: bands come before. */
+  /** The index of the first line among uPlot's series: bands come first. */
   private firstLine = 1;
   /** The series nearest to the pointer. */
   private near = -1;

@@ -10,12 +10,12 @@ export function rowValue(series: DrawnSeries | undefined, index: number): RowVal
   return { value: values[index], ...(band && { min: band.min[index], max: band.max[index] }) };
 }
 
-/** The value in the box beside the pointer. */
+/** The value in the box next to the pointer. */
 export function tipText(series: DrawnSeries | undefined, index: number): string {
   return series ? valueText(series.values[index], series.unit) : "";
 }
 
-/** The band of the nearest series, in the box beside the pointer; empty when it has no width. */
+/** The band of the nearest series, in the box next to the pointer; empty when it has no width. */
 export function tipBand(series: DrawnSeries | undefined, index: number): string {
   const { band, unit } = series ?? {};
   if (!series || !band || !unit || band.min[index] === band.max[index]) return "";

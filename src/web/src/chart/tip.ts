@@ -1,11 +1,11 @@
 /**
- * The box beside the pointer: the values of the series nearest to it, the largest first, and the
+ * The box next to the pointer: the values of the series nearest to it, the largest first, and the
  * annotations at its time. Written outside of components, at most once a frame.
  */
 import { escapeReordering } from "../model/harmless";
 import { headAndTail } from "./labels";
 
-/** The most series in the box. */
+/** The maximum number of series in the box. */
 export const TIP_ROWS_MAX = 10;
 /** The width of the box, as in the styles, and its distance from the pointer. */
 const WIDTH_PX = 250;
@@ -87,7 +87,7 @@ export class Tip {
     setHidden(this.root, true);
   }
 
-  /** Moves beside a point of the plot, to the side with more space. */
+  /** Moves next to a point of the plot, to the side with more space. */
   moveTo(x: number, y: number, width: number, height: number): void {
     const isLeft = x + AWAY_PX + WIDTH_PX > width && x > width / 2;
     const left = isLeft ? x - AWAY_PX - WIDTH_PX : x + AWAY_PX;

@@ -6,7 +6,7 @@ import { isZone, offsetText } from "../model/zone";
 import { Icon } from "../parts/icon";
 import { now } from "../api/client";
 
-/** The most names listed at a time. */
+/** The maximum number of names listed at a time. */
 const LISTED_MAX = 60;
 
 /** All zones, UTC and the browser's own first. */

@@ -29,7 +29,7 @@ const SELECTOR_PATTERN = /^([a-z_:][a-z0-9_:]*)?\s*(?:\{(.*)\})?$/is;
 const MATCHER_PATTERN =
   /^\s*([a-z_][a-z0-9_]*)\s*(=~|!~|!=|=)\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')\s*(?:,|$)/i;
 
-/** Reads `metric{tags} > number`, also with a rate; keeps other expressions as they are. */
+/** Reads `metric{tags} > number`, with or without a rate; keeps other expressions as they are. */
 export function comparisonOf(expression: string): Comparison | undefined {
   const [, compared = "", operator, number = ""] = COMPARISON_PATTERN.exec(expression) ?? [];
   const normalized = compared.trim();

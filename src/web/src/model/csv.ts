@@ -2,7 +2,7 @@
 
 /** A text field: quoted when necessary, and never a formula. */
 export function textField(text: string): string {
-  // Spreadsheets read a field that begins with one of these as a formula, also after blanks.
+  // Spreadsheets read a field that begins with one of these as a formula, even after blanks.
   const escaped = /^\s*[=+\-@\t\r]/.test(text) ? `'${text}` : text;
   return /[",\r\n]|^\s|\s$/.test(escaped) ? `"${escaped.replaceAll('"', '""')}"` : escaped;
 }

@@ -3,8 +3,8 @@
 export type Values = (number | null | undefined)[];
 
 /**
- * The upper edges of the areas: each adds the values of a series to the edge of the shown series
- * before. A missing value adds nothing; where all values are missing there is no area.
+ * The upper edges of the areas: each adds the values of a series to the edge of the previous shown
+ * series. A missing value adds nothing; where all values are missing there is no area.
  */
 export function stackValues(series: readonly Values[], shown: readonly boolean[]): Values[] {
   const length = series[0]?.length ?? 0;

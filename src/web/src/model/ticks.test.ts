@@ -82,7 +82,7 @@ describe("ticks of days", () => {
 });
 
 describe("clocks", () => {
-  it("that show a time twice mean the first instant", () => {
+  it("that show a time twice use the first instant", () => {
     expect(isoIn("Europe/Berlin", instantOf("Europe/Berlin", 2026, 10, 25, 2, 30))).toBe(
       "2026-10-25T02:30:00+02:00",
     );

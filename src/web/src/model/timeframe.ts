@@ -63,10 +63,10 @@ export interface Window {
 /** The longest and the shortest time range. */
 const LENGTH_MAX = 5 * 366 * DAY;
 const LENGTH_MIN = 2 * MINUTE;
-/** The most and the fewest slots of a range: more are slow, fewer show nothing. */
+/** The maximum and minimum number of slots of a range: more are slow, fewer show nothing. */
 const SLOTS_MAX = 25_000;
 const SLOTS_MIN = 2;
-/** The fewest slots of a zoom; a zoom to fewer switches to finer slots. */
+/** The minimum number of slots of a zoom; a zoom to fewer switches to finer slots. */
 const ZOOM_SLOTS_MIN = 30;
 
 function optionsOf(resolution: Resolution) {
@@ -95,7 +95,7 @@ function fits(resolution: Resolution, range: Range): boolean {
   return slots >= SLOTS_MIN && slots <= SLOTS_MAX;
 }
 
-/** The finest resolution from `preferred` on that offers a range of this length. */
+/** The finest resolution, starting at `preferred`, that offers a range of this length. */
 function resolutionFor(range: Range, preferred: Resolution): Resolution {
   const fitting = RESOLUTIONS.filter(({ slot }) => slot >= slotOf(preferred)).find(
     ({ ranges }) => lengthOf(ranges.at(-1) ?? "1h") >= lengthOf(range),

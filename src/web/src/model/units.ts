@@ -121,7 +121,7 @@ export function logTickTexts(ticks: readonly (number | null)[], unit: Unit): str
   return ticks.map((tick) => (tick === null ? "" : valueText(tick, short)));
 }
 
-/** A long unit has no room at an axis: the legend shows it. */
+/** An axis has no room for a long unit: the legend shows it. */
 function shortWord(unit: Unit): string {
   const isKnown = [BYTES, SECONDS, PERCENT, ["ratio"]].some((words) => words.includes(unit.word));
   return isKnown ? unit.word : "";

@@ -1,7 +1,7 @@
 /** Durations and numbers as short texts for rows, tiles and bars. */
 
 const SECOND = 1000;
-/** Units from the largest; a text combines two neighbours. */
+/** Units, largest first; a text combines two neighbours. */
 const STEPS: [number, string][] = [
   [365 * 86_400 * SECOND, "y"],
   [86_400 * SECOND, "d"],

@@ -22,7 +22,7 @@ export interface Clock {
 
 const formats = new Map<string, Intl.DateTimeFormat>();
 const offsets = new Map<string, Map<number, number>>();
-/** The most offsets remembered for a zone; beyond it all are forgotten. */
+/** The maximum number of remembered offsets of a zone; beyond it, all are forgotten. */
 const OFFSETS_MAX = 50_000;
 
 export function isZone(zone: string): boolean {

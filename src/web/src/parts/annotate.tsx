@@ -132,7 +132,7 @@ function TimeField({ label, zone, value }: TimeFieldProps) {
   );
 }
 
-/** The most annotations listed, the newest first. */
+/** The maximum number of listed annotations, the newest first. */
 const LISTED_MAX = 20;
 
 /** The annotations in the visible range. */

@@ -1,7 +1,7 @@
 /** Copies texts to the clipboard. */
 
 /**
- * Copies a text, also when the page is served without https; returns false when the browser does
+ * Copies a text, even when the page is served without https; returns false when the browser does
  * not permit it.
  */
 export async function copyText(text: string): Promise<boolean> {

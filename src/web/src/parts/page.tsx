@@ -7,7 +7,7 @@ import { Failed, Loading } from "./states";
 interface Props<T> {
   title: string;
   answer: Pick<Resource<T>, "data" | "error" | "reload">;
-  /** Content of the head, beside the title. */
+  /** Content of the head, next to the title. */
   about?: (data: T) => ComponentChildren;
   /** A placeholder until the first answer. */
   loading?: ComponentChildren;

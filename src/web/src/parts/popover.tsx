@@ -13,7 +13,7 @@ interface Props {
   align?: "left" | "right";
   /** Whether the button shows only the choice. */
   isLabelHidden?: boolean;
-  /** The content, or a function of how to close the box. */
+  /** The content, or a function that receives the way to close the box. */
   children: ComponentChildren | ((close: () => void) => ComponentChildren);
 }
 

@@ -4,7 +4,7 @@ export interface RowWindow {
   first: number;
   /** The first row after the window. */
   end: number;
-  /** The most rows of any window, for a list of any length. */
+  /** The maximum number of rows of a window, for a list of any length. */
   rowsMax: number;
 }
 
@@ -41,7 +41,7 @@ export function drawnRows(
   active: number,
 ): DrawnRow[] {
   const rows: DrawnRow[] = [];
-  // Keys belong to places of the window, not to rows: nodes are reused.
+  // Keys belong to positions in the window, not to rows: nodes are reused.
   for (let index = first; index < Math.min(end, count); index++) {
     if (index !== active) rows.push({ index, key: index % rowsMax });
   }

@@ -1,4 +1,4 @@
-/** Content wider than a small screen: it scrolls horizontally, also by keys. */
+/** Content wider than a small screen: it scrolls horizontally, with the mouse or by keys. */
 import type { ComponentChildren } from "preact";
 
 export function ScrollX({ label, children }: { label: string; children: ComponentChildren }) {

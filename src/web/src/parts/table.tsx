@@ -7,7 +7,7 @@ export interface Column {
   name: string;
   /** Whether the column contains numbers, which are aligned right. */
   isNumber?: boolean;
-  /** How the column sorts the rows; without it, the header is no button. */
+  /** How the column sorts the rows; without it, the header is not a button. */
   sort?: { direction: "ascending" | "descending"; isActive: boolean; onSort: () => void };
 }
 

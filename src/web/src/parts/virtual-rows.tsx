@@ -1,6 +1,6 @@
 /**
  * A list of any length that scrolls with the page: rows of one height, of which the document
- * contains only the visible ones. Nodes are reused for rows that become visible.
+ * contains only the visible ones. Rows that become visible reuse nodes.
  */
 import { useSignal } from "@preact/signals";
 import { Fragment, type VNode } from "preact";

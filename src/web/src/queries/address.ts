@@ -4,7 +4,7 @@
  */
 import type { MetricQuery, PanelQuery, PromqlQuery } from "../api/types";
 
-/** The most queries of one chart. */
+/** The maximum number of queries of a chart. */
 export const QUERIES_MAX = 12;
 
 const NAMES = [

@@ -15,7 +15,7 @@ export interface QueryRowsProps {
   onActive: (index: number) => void;
   /** The daemon's error for a query, by its index. */
   errors: Readonly<Record<number, string>>;
-  /** Choices for all queries, beside the buttons that add a query. */
+  /** Choices for all queries, next to the buttons that add a query. */
   children?: ComponentChildren;
 }
 

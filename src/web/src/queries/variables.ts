@@ -8,7 +8,7 @@ import { namesOf, selectionOf, tagsOf } from "./tags";
 /** Chosen values by variable; none or an empty list means all. */
 export type ChosenValues = Readonly<Record<string, readonly string[]>>;
 
-/** The most queries that a query with variables expands to. */
+/** The maximum number of queries that a query with variables expands to. */
 export const EXPANDED_MAX = 50;
 
 /** A variable's parameter in the address, repeated for each value. */

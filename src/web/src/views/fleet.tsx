@@ -18,7 +18,7 @@ import "../styles/tiles.css";
 import "./fleet/fleet.css";
 
 const HOSTS_REFRESH_MS = 10_000;
-/** The sparklines have a point for each complete minute; samples arrive some seconds later. */
+/** The sparklines have a point for each complete minute; samples arrive a few seconds later. */
 const LATE_SAMPLES_MS = 8_000;
 const untilNextPoint = () => 60_000 - (now() % 60_000) + LATE_SAMPLES_MS;
 

@@ -41,7 +41,7 @@ fn times_have_two_or_four_digits_of_the_year() {
 }
 
 proptest! {
-    /// A server sends the bytes.
+    /// The bytes come from a server, so any bytes must be read or refused without a panic.
     #[test]
     fn cut_and_changed_certificates_are_read_or_refused(
         length in 0_usize..2000, at in 0_usize..2000, byte: u8

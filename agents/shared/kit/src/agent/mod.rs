@@ -150,7 +150,7 @@ struct CollectionPlan<'a> {
     planner: Option<&'a mut dyn Planner>,
 }
 
-/// Starts the senders, samples until a stop is requested, and stops in order.
+/// Starts the senders, samples until a stop is requested, and shuts down cleanly.
 fn deliver(
     program: &str,
     args: &AgentArgs,

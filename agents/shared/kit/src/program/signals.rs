@@ -19,7 +19,7 @@ use tracing::info;
 pub(crate) enum SignalRequest {
     /// Stop, by SIGTERM or SIGINT.
     Stop,
-    /// Read the settings again, by SIGHUP.
+    /// Reload the settings, by SIGHUP.
     PlanAgain,
 }
 

@@ -61,7 +61,7 @@ totals! {
     requests_failed_timeout,
     /// Failed requests whose connection ended before the response.
     requests_failed_connection,
-    /// Failed requests with a response that is no acknowledgement.
+    /// Failed requests with a response that is not an acknowledgement.
     requests_failed_answer,
 }
 

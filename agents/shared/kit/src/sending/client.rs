@@ -231,14 +231,14 @@ impl Client {
         outcome
     }
 
-    /// Renews the key in its file. The earlier key stays valid meanwhile; a failure is logged, and the
-    /// renewal is repeated an hour later.
+    /// Renews the key in its file. The earlier key stays valid for a while. A failure is logged,
+    /// and the renewal is retried an hour later.
     fn renew_key(&self) {
         let Some(token) = &self.token else { return };
         let Some(file) = token.file_to_renew() else { return };
-        // The daemon replaces no key that could not be written.
+        // The new file is created first, so that the daemon replaces no key that cannot be written.
         let renewed = match NewKeyFile::create(file) {
-            Err(cause) => Err(format!("cannot write a file beside it: {cause}")),
+            Err(cause) => Err(format!("cannot write a file next to it: {cause}")),
             Ok(new) => match self.request_next_key(token) {
                 Ok(answer) => new.replace(&answer.token).map_err(|cause| cause.to_string()),
                 Err(cause) => {
@@ -311,8 +311,8 @@ fn outcome_of_answer(status: u16, after: Option<Duration>, body: &[u8]) -> Reque
     let cause = format!("status {status} {error_name} {message}").trim_end().to_owned();
     match status {
         409 if error_name == "unknown_refs" => RequestOutcome::UnknownRefs,
-        // A port of https refuses plain HTTP with 400, and a second key that a proxy adds causes
-        // one: neither says anything about the batches.
+        // A port of https refuses plain HTTP with 400, and so does a daemon when a proxy has added
+        // a second key. Neither response is about the batches.
         400 if [TLS_REQUIRED, "two_keys"].contains(&error_name) => {
             RequestOutcome::Retry { after, cause, failure: Failure::Answer }
         }

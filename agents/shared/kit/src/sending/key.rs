@@ -62,7 +62,7 @@ impl Token {
     }
 }
 
-/// A new file beside a key's file, which replaces it at once.
+/// A new file next to a key's file, which replaces that file atomically.
 #[derive(Debug)]
 pub(crate) struct NewKeyFile<'a> {
     file: File,
@@ -168,7 +168,7 @@ mod tests {
         let path = folder.path().join("key");
         fs::write(&path, "one").unwrap();
         let token = Token::read(&path).unwrap();
-        // A crash left a file.
+        // A crash has left a file.
         fs::write(folder.path().join("key.new"), "half").unwrap();
         assert_eq!(token.file_to_renew(), Some(&*path));
         assert_eq!(token.file_to_renew(), None, "the next attempt is an hour later");

@@ -76,7 +76,7 @@ impl Pinger {
         self.failure = failure;
     }
 
-    /// Sends the last ping of an agent that is stopped in order, so that its silence raises no
+    /// Sends the last ping of an agent that shuts down cleanly, so that its silence raises no
     /// alert.
     pub(crate) fn ping_end(&self, client: &Client) {
         if self.watched.has_ended()

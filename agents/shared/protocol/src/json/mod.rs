@@ -5,8 +5,8 @@
 //! its own metric and tags. A sample with `fields` instead of `value` stands for one sample per
 //! field, of the metric `metric_field`, or of the metric `field` if it has no `metric`. `agent`,
 //! `epoch` and `seq` may be omitted together; such a batch counts again when it is sent again. With
-//! `replace`, the samples replace the stored ones of the same times; such a batch has no number. An
-//! invalid sample is counted and reported, and does not affect the other samples.
+//! `replace`, the samples replace the stored samples at the same times; such a batch has no number.
+//! An invalid sample is counted and reported, and does not affect the other samples.
 
 mod values;
 
@@ -32,7 +32,7 @@ pub struct JsonBatch {
     pub batch: Batch,
     /// The invalid samples.
     pub invalid: InvalidSamples,
-    /// True when the samples replace the stored ones of the same times.
+    /// True when the samples replace the stored samples at the same times.
     pub replace: bool,
 }
 
@@ -216,7 +216,7 @@ fn convert(raw: RawBatch<'_>, now: i64, field_bytes: &mut usize) -> Result<JsonB
     Ok(JsonBatch { batch, invalid, replace: raw.replace })
 }
 
-/// The identity of a series that a sample describes itself.
+/// The identity of a series that is described in a sample.
 type InlineSeries = (String, Vec<(String, String)>, Kind, String);
 
 /// A batch that is being parsed.
@@ -228,7 +228,7 @@ struct BatchInProgress<'b> {
     bad_refs: HashMap<u32, (String, String)>,
     /// The next unused ref.
     next_ref: u32,
-    /// The refs of series that samples describe themselves.
+    /// The refs of series that are described in samples.
     inline: HashMap<InlineSeries, u32>,
     /// The remaining memory for fields.
     field_bytes: &'b mut usize,
@@ -354,7 +354,7 @@ impl BatchInProgress<'_> {
         Ok(())
     }
 
-    /// Returns the ref of a series that a sample describes itself. A different kind or unit creates
+    /// Returns the ref of a series that is described in a sample. A different kind or unit creates
     /// another definition; the daemon uses the first definition of a series.
     fn ref_of_inline(&mut self, series: InlineSeries) -> u32 {
         if let Some(reference) = self.inline.get(&series) {

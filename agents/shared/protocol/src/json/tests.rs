@@ -62,18 +62,18 @@ fn a_malformed_sample_is_named_and_does_not_affect_the_others() {
     expect_invalid(
         &format!(r#"{{{metric_and_tags}, "value": "1.5"}}"#),
         name,
-        r#"value "1.5" is no number"#,
+        r#"value "1.5" is not a number"#,
     );
     expect_invalid(
         &format!(r#"{{{metric_and_tags}, "value": 1e999}}"#),
         name,
-        "value 1e999 is no number",
+        "value 1e999 is not a number",
     );
     expect_invalid(&format!("{{{metric_and_tags}}}"), name, "value is missing");
     expect_invalid(
         &format!(r#"{{{metric_and_tags}, "time": "noon", "value": 1}}"#),
         name,
-        r#""noon" is no time"#,
+        r#""noon" is not a time"#,
     );
     expect_invalid(
         &format!(r#"{{{metric_and_tags}, "kind": "level", "value": 1}}"#),
@@ -96,7 +96,7 @@ fn a_malformed_sample_is_named_and_does_not_affect_the_others() {
     let nul = r#"{"metric": "m", "tags": {"a\u0000": "x"}, "value": 1}"#;
     expect_invalid(nul, "m{a\0=\"x\"}", "contains a NUL byte");
     expect_invalid("7", "samples.0", "invalid type");
-    expect_invalid(r#"{"ref": 7, "value": "x"}"#, "ref 7", "is no number");
+    expect_invalid(r#"{"ref": 7, "value": "x"}"#, "ref 7", "is not a number");
 }
 
 #[test]

@@ -27,7 +27,7 @@ impl<'de> Deserialize<'de> for Time {
         time.map(|time| Self(time.as_millisecond())).ok_or_else(|| {
             let raw = excerpt(raw.get());
             D::Error::custom(format!(
-                "{raw} is no time; use Unix milliseconds or 2026-11-21T08:00:00Z"
+                "{raw} is not a time; use Unix milliseconds or 2026-11-21T08:00:00Z"
             ))
         })
     }
@@ -103,7 +103,7 @@ impl ObjectFields<'_> {
 /// Parses the value of a sample.
 pub(super) fn number(raw: &RawValue) -> Result<f64, String> {
     serde_json::from_str(raw.get())
-        .map_err(|_| format!("value {} is no number", excerpt(raw.get())))
+        .map_err(|_| format!("value {} is not a number", excerpt(raw.get())))
 }
 
 /// Visits the elements of an array one by one.

@@ -42,7 +42,8 @@ fn the_end_of_a_muted_alert_is_sent_when_the_mute_ends() {
         world.end("a");
         world.step();
         world.crash();
-        // The silence lasts for longer than ends are pending, and the alert is removed meanwhile.
+        // The silence lasts for longer than ends are pending, and the alert is removed while it is
+        // silenced.
         for minute in 0..2 * 24 * 60 {
             world.now += INTERVAL_MS;
             world.step();

@@ -1,5 +1,5 @@
-//! The choice of overlapping segments that are merged into one: late cells of sealed documents are
-//! in separate segments, which cover the same time as the segments of these documents.
+//! The choice of overlapping segments to merge. Late cells of sealed documents are in separate
+//! segments, which cover the same time as the segments of these documents.
 //!
 //! Must never know: what is in segments.
 
@@ -7,9 +7,10 @@ use std::ops::Range;
 
 use crate::store::documents::partition::reader::PartitionReader;
 
-/// The number of segments that may cover the same time while the partition is busy.
+/// The maximum number of segments that cover the same time while the partition is busy.
 const LAYERS_MAX: usize = 8;
-/// Late segments join the largest one if their bytes, times this number, are at least its bytes.
+/// Late segments are merged with the largest segment if their bytes, times this number, are at
+/// least the bytes of that segment.
 const LATE_PART: u64 = 8;
 
 /// The tiles of a segment over one span.
@@ -23,8 +24,9 @@ struct Layer {
 }
 
 impl PartitionReader {
-    /// The numbers of the segments to merge while the time of the partition is not over; none when
-    /// merging is not worth it. A partition that is not quiet may have more overlapping segments.
+    /// Returns the numbers of the segments to merge while the time of the partition is not over;
+    /// empty when merging does not pay off. A partition that is not quiet may have more overlapping
+    /// segments.
     pub(crate) fn layers_to_merge(&self, is_quiet: bool, bytes_min: u64) -> Vec<u32> {
         // A partition with a lost segment is never folded.
         debug_assert_eq!(self.named.len(), self.segments.len());
@@ -37,8 +39,8 @@ impl PartitionReader {
     }
 }
 
-/// Returns the segments at the time that most of them cover: all, or all but the largest one while
-/// the others are small.
+/// Returns the segments to merge, among the segments that cover the time with the most overlaps:
+/// all of them, or all except the largest while the others are small.
 fn to_merge(layers: &[Layer], is_quiet: bool, bytes_min: u64) -> Vec<u32> {
     let over = |at: i64| layers.iter().filter(move |layer| layer.span.contains(&at));
     let starts = layers.iter().map(|layer| layer.span.start);

@@ -1,5 +1,5 @@
-//! Folding: all documents of a partition, open and sealed, become one segment when its time is
-//! over, or when much of it is open. Until then, overlapping segments are merged.
+//! Folding: all documents of a partition, open and sealed, become one segment when the partition's
+//! time is over, or when many documents are open. Until then, overlapping segments are merged.
 //!
 //! Must never know: when a partition's time is over.
 
@@ -31,7 +31,7 @@ use crate::{
     },
 };
 
-/// Open documents stay open beside segments if their bytes, times this number, are less than the
+/// Open documents stay open next to segments if their bytes, times this number, are less than the
 /// bytes of the segments.
 const OPEN_PART: u64 = 8;
 
@@ -40,14 +40,14 @@ type Entry<'a> = Result<(AccessGuard<'a, u64>, AccessGuard<'a, &'static [u8]>), 
 
 /// The documents that become one segment.
 struct Portion {
-    /// A reader of these documents alone.
+    /// A reader that returns only these documents.
     reader: PartitionReader,
     /// The time span of these documents.
     span: Range<UnixMillis>,
 }
 
 /// The outcome of filling a segment.
-enum Filled {
+enum FillOutcome {
     Whole,
     /// Decoding would not restore some cells exactly.
     Refused,
@@ -56,7 +56,7 @@ enum Filled {
 }
 
 impl Partition {
-    /// Folds the whole partition, or some of its segments, into one segment, if that is worth it.
+    /// Folds the whole partition, or some of its segments, into one segment, if that pays off.
     pub(crate) fn fold(
         self: &Arc<Self>,
         stage: Stage,
@@ -80,16 +80,16 @@ impl Partition {
         };
         let (number, mut writer) = self.segments.begin(false)?;
         match self.fill(&portion, &mut writer, go_on) {
-            Ok(Filled::Whole) => {}
-            Ok(Filled::Refused) => {
+            Ok(FillOutcome::Whole) => {}
+            Ok(FillOutcome::Refused) => {
                 *self.not_worth.lock() = seen;
                 return Ok(Some(Folded { refused: true, ..Folded::default() }));
             }
-            // The damage has been noted.
-            Ok(Filled::Ended) | Err(StoreError::DamagedPart { .. }) => return Ok(None),
+            // The damage has been recorded.
+            Ok(FillOutcome::Ended) | Err(StoreError::DamagedPart { .. }) => return Ok(None),
             Err(fault) => return Err(fault),
         }
-        // A query may have found damage meanwhile.
+        // A query may have found damage in the meantime.
         if self.damage.count() > 0 {
             return Ok(None);
         }
@@ -138,7 +138,7 @@ impl Partition {
         portion: &Portion,
         writer: &mut SegmentWriter,
         go_on: &dyn Fn(u64) -> bool,
-    ) -> Result<Filled, StoreError> {
+    ) -> Result<FillOutcome, StoreError> {
         let (place, reader) = (&self.place, &portion.reader);
         let rows = reader.rows()?;
         let (mut tile, mut slots, mut bytes) = (TileWriter::default(), Vec::new(), 0);
@@ -150,7 +150,7 @@ impl Partition {
             for row in &rows {
                 let before = std::mem::replace(&mut bytes, writer.bytes());
                 if !go_on(bytes - before) {
-                    return Ok(Filled::Ended);
+                    return Ok(FillOutcome::Ended);
                 }
                 let id = TileId { seconds, row: *row };
                 tile.clear();
@@ -162,11 +162,11 @@ impl Partition {
                     tile.add(id.key(), lane, place.width_ms, cells);
                 }
                 if !tile.is_empty() && !writer.add(id, count, &mut tile)? {
-                    return Ok(Filled::Refused);
+                    return Ok(FillOutcome::Refused);
                 }
             }
         }
-        Ok(Filled::Whole)
+        Ok(FillOutcome::Whole)
     }
 
     /// Splits a range into spans of whole documents that fit into a tile.
@@ -186,10 +186,10 @@ impl Partition {
         spans
     }
 
-    /// Names the segment instead of the segments that it replaces, and removes the open documents
-    /// that did not change meanwhile: a changed one stays, and counts instead of the sealed copy.
-    /// Documents without samples, which releases of format 1 preallocated, become bits. Returns the
-    /// number of removed documents.
+    /// Registers the segment in place of the segments that it replaces, and removes the open
+    /// documents that did not change in the meantime. A changed document stays open, and counts
+    /// instead of its sealed copy. Documents without samples, which releases with format 1
+    /// preallocated, become bits. Returns the number of removed documents.
     fn commit_segment(&self, reader: &PartitionReader, named: Named) -> Result<u64, StoreError> {
         self.file.transact("seal", |txn| {
             let mut table = txn.open_table(DOCUMENTS).map_err(self.fail("seal"))?;
@@ -256,7 +256,7 @@ impl PartitionReader {
         })
     }
 
-    /// The open documents; none for a reader that is restricted to segments.
+    /// Returns the open documents; empty for a reader that is restricted to segments.
     fn open_documents(&self) -> Result<impl Iterator<Item = Entry<'_>>, StoreError> {
         let partition = &self.partition;
         let open = || self.documents.iter().map_err(partition.fail("read"));
@@ -264,7 +264,7 @@ impl PartitionReader {
         Ok(has_any.then(open).transpose()?.into_iter().flatten())
     }
 
-    /// Copies of the open documents with their keys.
+    /// Returns copies of the open documents with their keys.
     pub(super) fn open_rows(&self) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
         let fail = |cause| self.partition.fail("read")(cause);
         let copy = |entry: Entry<'_>| {
@@ -273,7 +273,7 @@ impl PartitionReader {
         self.open_documents()?.map(copy).collect()
     }
 
-    /// The rows of series that have documents, ascending.
+    /// Returns the rows of series that have documents, ascending.
     pub(super) fn rows(&self) -> Result<BTreeSet<u32>, StoreError> {
         let tiles = self.segments.iter().flat_map(|segment| segment.tiles());
         let mut rows: BTreeSet<u32> = tiles.map(|(id, _)| id.row).collect();

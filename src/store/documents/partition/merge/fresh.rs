@@ -1,7 +1,8 @@
-//! Documents of a merge that have no open row: sealed at once when there are many, else open.
+//! Documents without an open row to which a merge adds cells. They are sealed at once when there
+//! are many of them; otherwise they become open documents.
 //!
-//! The first documents wait in memory until there are enough to seal, or no more. Must never know:
-//! what is in files.
+//! The first documents wait in memory until there are enough of them to seal, or the merge ends.
+//! Must never know: what is in files.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -30,7 +31,7 @@ pub(crate) struct FreshDocument {
 }
 
 impl FreshDocument {
-    /// Collects the cells of a document, and merges the cells of equal slots.
+    /// Collects the cells of a document, and merges the cells of the same slot.
     pub(crate) fn new(
         start: UnixMillis,
         series: SeriesId,
@@ -52,15 +53,16 @@ impl FreshDocument {
     }
 }
 
-/// Documents of a merge that have no open row: either all without any cells in files, or all with
-/// cells in segments.
+/// The documents of a merge that have no open row: either none of them has cells in files, or all
+/// of them have cells in segments.
 pub(crate) struct Fresh<'p> {
     partition: &'p Partition,
-    /// The number of documents from which they are sealed; fewer ones become open documents.
+    /// The minimum number of documents to seal; fewer documents become open documents.
     sealed_min: usize,
-    /// True when the segment takes over the partition's reserved file.
+    /// True when the segment uses the partition's reserved file.
     takes_reserved: bool,
-    /// Documents that are not in the segment yet: the last tile, or all while there is no segment.
+    /// Documents that are not in the segment yet: the documents of the last tile, or all documents
+    /// while there is no segment.
     waiting: VecDeque<FreshDocument>,
     segment: Option<(u32, SegmentWriter)>,
     tile: TileWriter,
@@ -73,11 +75,11 @@ pub(crate) struct Fresh<'p> {
 /// The destinations of the documents.
 #[derive(Default)]
 pub(crate) struct Placed {
-    /// The segment that is to be named.
+    /// The segment to register.
     pub(crate) segment: Option<(Named, Arc<Segment>)>,
     /// Documents that stay open.
     pub(crate) open: Vec<FreshDocument>,
-    /// The number of documents in tiles that decoding would not restore exactly.
+    /// The number of documents whose tiles would not decode to the same bytes.
     pub(crate) refused: u64,
 }
 
@@ -114,7 +116,7 @@ impl<'p> Fresh<'p> {
         Ok(())
     }
 
-    /// Seals all waiting tiles except the last one, which may still get documents.
+    /// Seals all waiting tiles except the last tile, which may still receive documents.
     fn seal_whole_tiles(&mut self) -> Result<(), StoreError> {
         let Some(last) = self.waiting.back().map(Self::tile_of) else { return Ok(()) };
         while self.waiting.front().is_some_and(|first| Self::tile_of(first) != last) {

@@ -19,7 +19,8 @@ const OPERATION: &str = "write";
 
 impl Partition {
     /// Merges cells into documents and stores the mark, in one transaction. New documents are
-    /// sealed at once when there are at least `sealed_min`, and so are late cells of sealed ones.
+    /// sealed at once when there are at least `sealed_min` of them; so are late cells of sealed
+    /// documents.
     pub(crate) fn merge(
         &self,
         mark: Mark,
@@ -40,9 +41,9 @@ impl Partition {
         })
     }
 
-    /// Writes cells into documents in one transaction, which `complete` completes: it gets the
-    /// times of lost documents, and returns the holes if it changes them. After a failure, the
-    /// written segments are removed.
+    /// Writes cells into documents in one transaction. At its end, `complete` receives the times of
+    /// lost documents, and returns the holes if it changes them. After a failure, the written
+    /// segments are removed.
     pub(super) fn write_cells(
         &self,
         mode: Cells,
@@ -79,7 +80,7 @@ impl Partition {
         }
     }
 
-    /// Removes a segment after a failed transaction, unless the file names it nevertheless.
+    /// Removes a segment after a failed transaction, unless the partition's file names it.
     pub(crate) fn remove_unnamed(&self, number: u32) {
         let is_named = |named: Vec<Named>| named.iter().any(|entry| entry.number == number);
         let named = self.file.read().and_then(|txn| self.named(&txn));
@@ -88,7 +89,7 @@ impl Partition {
         }
         if let Err(cause) = self.segments.remove(number) {
             let cause: &dyn std::error::Error = &cause;
-            tracing::warn!(cause, "cannot remove an unused segment; the next start does");
+            tracing::warn!(cause, "cannot remove an unused segment; the next start removes it");
         }
     }
 }

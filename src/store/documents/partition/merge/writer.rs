@@ -27,8 +27,8 @@ use crate::{
     },
 };
 
-/// The number of segments of a partition from which late cells are put into open rows. A partition
-/// with a lost segment is never folded, so its number of segments does not fall.
+/// The number of segments above which late cells are written to open rows. A partition with a lost
+/// segment is never folded, so its number of segments never decreases.
 const SEGMENTS_MAX: usize = 128;
 
 /// The documents of one partition within a transaction.
@@ -47,16 +47,16 @@ pub(crate) struct DocumentWriter<'p, 't> {
     has_room: bool,
     cells: Cells,
     buffer: Vec<u8>,
-    /// The places of a sealed document's parts.
+    /// The locations of a sealed document's parts.
     parts: Vec<Source>,
     scratch: Scratch,
-    /// The cells and documents so far.
+    /// The number of cells and documents so far.
     merged: Merged,
     /// The times of damaged documents that were replaced.
     lost: Holes,
 }
 
-/// The effect of the given cells on stored ones.
+/// The effect of the new cells on the stored cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cells {
     Merge,
@@ -64,7 +64,7 @@ pub(crate) enum Cells {
 }
 
 /// The state of a document in segments.
-enum Sealed {
+enum SealedState {
     /// Segments contain parts of the document, which are now in [`DocumentWriter::parts`].
     Parts,
     Nothing,
@@ -97,7 +97,8 @@ impl<'p, 't> DocumentWriter<'p, 't> {
             segments,
             fresh: Fresh::new(partition, sealed_min, true),
             late: Fresh::new(partition, sealed_min, false),
-            // A segment adds cells, so replaced cells go into open rows.
+            // The cells of a segment are merged with other cells, so replaced cells are written to
+            // open rows.
             has_room: segments.len() < SEGMENTS_MAX && cells == Cells::Merge,
             cells,
             buffer: Vec::new(),
@@ -119,19 +120,19 @@ impl<'p, 't> DocumentWriter<'p, 't> {
         Ok(found.is_some())
     }
 
-    /// Returns the state in segments of a document without an open row.
-    fn sealed(&mut self, start: UnixMillis, series: SeriesId) -> Result<Sealed, StoreError> {
+    /// Returns the sealed state of a document without an open row.
+    fn sealed(&mut self, start: UnixMillis, series: SeriesId) -> Result<SealedState, StoreError> {
         let partition = self.partition;
         if partition.damage.has(partition.key(start, series)) {
-            return Ok(Sealed::Damaged);
+            return Ok(SealedState::Damaged);
         }
         let (scratch, parts) = (&mut self.scratch, &mut self.parts);
         let sealed = SealedPart::new(partition, self.segments);
         match sealed.find(start, series, scratch, parts) {
-            Ok(()) if parts.is_empty() => Ok(Sealed::Nothing),
-            Ok(()) => Ok(Sealed::Parts),
-            // A writer replaces the damaged document, so the error needs no second attempt.
-            Err(StoreError::DamagedPart { .. }) => Ok(Sealed::Damaged),
+            Ok(()) if parts.is_empty() => Ok(SealedState::Nothing),
+            Ok(()) => Ok(SealedState::Parts),
+            // This transaction replaces the damaged document, so the error is ignored.
+            Err(StoreError::DamagedPart { .. }) => Ok(SealedState::Damaged),
             Err(fault) => Err(fault),
         }
     }
@@ -148,9 +149,9 @@ impl<'p, 't> DocumentWriter<'p, 't> {
         layout.write_shell(series, start, &mut self.buffer);
         let range = start..place.next_document(start);
         match self.sealed(start, series)? {
-            Sealed::Parts => {}
-            Sealed::Nothing => return Ok(()),
-            Sealed::Damaged => {
+            SealedState::Parts => {}
+            SealedState::Nothing => return Ok(()),
+            SealedState::Damaged => {
                 self.lost.add(range);
                 return Ok(());
             }
@@ -214,16 +215,16 @@ impl<'p, 't> DocumentWriter<'p, 't> {
         let partition = self.partition;
         let key = partition.key(start, series);
         if self.load(key)? {
-            // A writer replaces the damaged document, so the error needs no second attempt.
+            // This transaction replaces the damaged document, so the error is ignored.
             if !partition.is_sound(layout, &self.buffer, start, series).unwrap_or(false) {
                 self.merged.created += 1;
                 self.replace_damaged(layout, start, series);
                 return Ok(Target::Row);
             }
             self.merged.patched += 1;
-            // A row without samples over sealed parts hides erased cells.
+            // A row without samples that covers sealed parts hides erased cells.
             if layout.is_shell(&self.buffer)
-                && matches!(self.sealed(start, series)?, Sealed::Nothing)
+                && matches!(self.sealed(start, series)?, SealedState::Nothing)
             {
                 self.table.remove(key).map_err(partition.fail("write"))?;
                 return Ok(Target::Fresh);
@@ -231,17 +232,17 @@ impl<'p, 't> DocumentWriter<'p, 't> {
             return Ok(Target::Row);
         }
         let sealed = self.sealed(start, series)?;
-        let exists = matches!(sealed, Sealed::Parts);
+        let exists = matches!(sealed, SealedState::Parts);
         self.merged.patched += u64::from(exists);
         self.merged.created += u64::from(!exists);
         Ok(match sealed {
-            Sealed::Parts if self.has_room => Target::Late,
-            Sealed::Parts => {
+            SealedState::Parts if self.has_room => Target::Late,
+            SealedState::Parts => {
                 self.open_sealed(layout, start, series)?;
                 Target::Row
             }
-            Sealed::Nothing => Target::Fresh,
-            Sealed::Damaged => {
+            SealedState::Nothing => Target::Fresh,
+            SealedState::Damaged => {
                 self.replace_damaged(layout, start, series);
                 Target::Row
             }

@@ -1,8 +1,8 @@
 //! The open document: valid BSON of constant length, its cells at computed offsets.
 //!
 //! A header (series, start, width, slots) is followed by one binary column for each field of the
-//! cells, and by a checksum. Entries of columns have a fixed length, so a cell is written without
-//! reading the rest, and a document never grows. FORMAT.md describes the bytes.
+//! cells, and by a checksum. Entries of columns have a fixed length, so a cell can be written
+//! without reading the other cells, and a document never grows. FORMAT.md describes the bytes.
 
 use std::ops::Range;
 
@@ -42,7 +42,7 @@ pub struct DocumentLayout {
 
 /// The version of this layout.
 const VERSION: i32 = 1;
-/// The offset of the version: behind the length and the element's kind and name.
+/// The offset of the version, after the length and the kind and name of the element.
 const VERSION_AT: usize = 4 + 3;
 
 /// A fault in the bytes of a document.
@@ -56,7 +56,7 @@ pub enum DocumentFault {
         /// Bytes of every document of this layout.
         expected: usize,
     },
-    /// The fixed parts differ.
+    /// The constant parts differ.
     #[error("the header at byte {0} is damaged")]
     Header(usize),
     /// The document belongs to another series or start.
@@ -67,16 +67,17 @@ pub enum DocumentFault {
         /// The start that the document names.
         start: i64,
     },
-    /// Some byte differs from what was written.
+    /// The checksum does not match the bytes.
     #[error("its checksum does not fit")]
     Checksum,
 }
 
 impl DocumentLayout {
-    /// The layout of documents of `slots` slots that are `width_ms` wide.
+    /// Returns the layout of documents with `slots` slots of `width_ms` milliseconds.
     ///
     /// # Panics
-    /// When there are more than [`DOCUMENT_SLOTS_MAX`] slots, which settings rule out.
+    /// When there are more than [`DOCUMENT_SLOTS_MAX`] slots, which the check of the settings
+    /// prevents.
     pub fn new(slots: usize, width_ms: i64) -> Self {
         assert!(slots <= DOCUMENT_SLOTS_MAX, "validated by GranularitySet");
         let mut shell = vec![0; 4];
@@ -114,17 +115,17 @@ impl DocumentLayout {
         Self { slots, series_at, start_at, columns, checksum_at, shell, fixed }
     }
 
-    /// Number of slots of these documents.
+    /// Returns the number of slots of these documents.
     pub fn slots(&self) -> usize {
         self.slots
     }
 
-    /// Length in bytes of every one of these documents.
+    /// Returns the length in bytes of each of these documents.
     pub fn length(&self) -> usize {
         self.shell.len()
     }
 
-    /// Writes an empty document, every cell zero, over `out`; its checksum is still missing.
+    /// Replaces the content of `out` with an empty document, without its checksum.
     pub fn write_shell(&self, series: SeriesId, start: UnixMillis, out: &mut Vec<u8>) {
         out.clear();
         out.extend_from_slice(&self.shell);
@@ -144,7 +145,7 @@ impl DocumentLayout {
     /// Checks that the bytes are an intact document of this layout, series and start.
     ///
     /// # Errors
-    /// When they are not, with the difference.
+    /// The difference.
     pub fn check(
         &self,
         doc: &[u8],
@@ -167,13 +168,13 @@ impl DocumentLayout {
         if fits { Ok(()) } else { Err(DocumentFault::Checksum) }
     }
 
-    /// The first constant byte that differs from a shell's.
+    /// Returns the offset of the first constant byte that differs from the shell.
     fn damaged_at(&self, doc: &[u8]) -> Option<usize> {
         let differs = |part: &&Range<usize>| doc[(*part).clone()] != self.shell[(*part).clone()];
         self.fixed.iter().find(differs)?.clone().find(|at| doc[*at] != self.shell[*at])
     }
 
-    /// The cell of a slot.
+    /// Returns the cell of a slot.
     pub fn cell(&self, doc: &[u8], slot: usize) -> Cell {
         debug_assert!(slot < self.slots && doc.len() == self.length());
         let [n, first_at, last_at, sum, min, max, first, last] = self.columns;
@@ -194,7 +195,7 @@ impl DocumentLayout {
         }
     }
 
-    /// The offsets and values of the numbers of a slot's cell.
+    /// Returns the offsets and values of the numbers of a slot's cell.
     pub(crate) fn cell_parts(&self, doc: &[u8], slot: usize) -> Vec<StoredPart> {
         let columns = COLUMNS.into_iter().zip(self.columns);
         let part = |((name, length), column): ((&'static str, usize), usize)| {
@@ -208,7 +209,7 @@ impl DocumentLayout {
         columns.map(part).collect()
     }
 
-    /// The offsets and values of a document's header, and the offset of its checksum.
+    /// Returns the offsets and values of a document's header, and the offset of its checksum.
     pub(crate) fn header_parts(&self, doc: &[u8]) -> Vec<StoredPart> {
         let whole = |offset: usize| i64::from_le_bytes(get(doc, offset)) as f64;
         let mut parts = vec![
@@ -228,7 +229,7 @@ impl DocumentLayout {
         parts
     }
 
-    /// Returns whether no slot has samples.
+    /// Returns true when no slot has samples.
     pub fn is_shell(&self, doc: &[u8]) -> bool {
         let [n, ..] = self.columns;
         doc[n..n + self.slots * 4].iter().all(|byte| *byte == 0)

@@ -18,7 +18,7 @@ pub(crate) struct Layouts {
 }
 
 impl Layouts {
-    /// The layouts of documents of a span, with slots of a width.
+    /// Returns the layouts of documents of a span, with slots of a width.
     pub(crate) fn new(width_ms: i64, document: Span) -> Self {
         let longest = (document.longest_ms() / width_ms) as usize;
         // 48 documents of a month are four years, which contain every length of a month.
@@ -37,7 +37,7 @@ impl Layouts {
         Self { width_ms, document, by_slots }
     }
 
-    /// The layout of the document that begins at `start`.
+    /// Returns the layout of the document that begins at `start`.
     pub(crate) fn of(&self, start: UnixMillis) -> &DocumentLayout {
         if let [only] = &self.by_slots[..] {
             return only;

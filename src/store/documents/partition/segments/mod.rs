@@ -1,7 +1,7 @@
 //! The segments of a partition: the files that its redb file names, opened.
 //!
-//! A segment that is not named does not count: the next start removes it. Must never know: what is
-//! in segments.
+//! A segment whose name is not in the partition's file does not count; the next start removes it.
+//! Must never know: what is in segments.
 
 pub(crate) mod parts;
 
@@ -36,8 +36,8 @@ use crate::{
     },
 };
 
-/// The entry of a segment in the partition: its number, and the seconds from the partition's start
-/// between which its documents lie.
+/// The entry of a segment in the partition: its number, and the range of its documents in seconds
+/// from the partition's start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Named {
     pub(crate) number: u32,
@@ -46,20 +46,19 @@ pub(crate) struct Named {
 }
 
 impl Named {
-    /// The entry of a row in the table of segments.
+    /// Returns the entry of a row in the table of segments.
     pub(crate) fn of(number: u32, span: u64) -> Self {
         Self { number, from: (span >> 32) as u32, to: span as u32 }
     }
 
-    /// The value of the segment's row in the table of segments.
+    /// Returns the value of the segment's row in the table of segments.
     pub(crate) fn span(self) -> u64 {
         u64::from(self.from) << 32 | u64::from(self.to)
     }
 }
 
-/// The counter of segment numbers. A removed partition, which some thread may still fold or write,
-/// shares the counter with the partition that replaced it, so that they never create files of the
-/// same name.
+/// The counter of segment numbers. A thread may still fold or write a removed partition, so this
+/// partition shares the counter with its replacement. They never create files with the same name.
 pub(crate) type Numbers = Arc<AtomicU32>;
 
 /// The open segments of a partition.
@@ -70,7 +69,7 @@ pub(crate) struct Segments {
     partition: String,
     start: UnixMillis,
     width_ms: i64,
-    /// Open segments by number, from before they are named until after.
+    /// The open segments by number, including segments that are not yet or no longer named.
     open: RwLock<BTreeMap<u32, Arc<Segment>>>,
     numbers: Numbers,
     /// The named segments that are missing or damaged.
@@ -97,9 +96,8 @@ impl Segments {
         }
     }
 
-    /// Opens the named segments, and removes other segments of the partition, whose creation or
-    /// removal was interrupted by the end of the last run. A file that is no complete segment is
-    /// reserved space.
+    /// Opens the named segments, and removes all other segments of the partition: their creation or
+    /// removal was interrupted. A file that is not a complete segment is reserved space.
     pub(crate) fn open_named(&self, named: &[Named]) -> Result<(), StoreError> {
         for entry in named {
             match Segment::open(&self.medium, self.file(entry.number), self.start, self.width_ms) {
@@ -133,7 +131,7 @@ impl Segments {
         Ok(())
     }
 
-    /// Numbers of the partition's segments that are on the medium.
+    /// Returns the numbers of the partition's segments that are on the medium.
     fn numbers_on_medium(&self) -> Result<Vec<u32>, StoreError> {
         let (folder, partition) = self.partition.rsplit_once('/').unwrap_or(("", &self.partition));
         let fault = |cause| StoreError::Io { operation: "list", file: folder.to_owned(), cause };
@@ -145,7 +143,7 @@ impl Segments {
         segment_file(&self.partition, number)
     }
 
-    /// Returns whether the file of a number has blocks, but is no complete segment.
+    /// Returns true when the file of a number has allocated blocks, but is not a complete segment.
     fn is_room(&self, number: u32) -> bool {
         let file = self.file(number);
         self.medium.allocated_bytes(&file).is_ok_and(|bytes| bytes > 0)
@@ -161,7 +159,8 @@ impl Segments {
         Ok(reserved)
     }
 
-    /// Moves the reserved file of another partition here, unless there is one.
+    /// Moves the reserved file of another partition to this partition, unless this partition has
+    /// one.
     pub(crate) fn move_room(&self, other: &Self) -> io::Result<()> {
         let mut room = self.room.lock();
         if room.is_none()
@@ -185,7 +184,7 @@ impl Segments {
         Ok(())
     }
 
-    /// The reserved bytes.
+    /// Returns the reserved bytes.
     pub(crate) fn reserved(&self) -> u64 {
         let bytes = |number| self.medium.allocated_bytes(&self.file(number)).unwrap_or(0);
         self.room.lock().map_or(0, bytes)
@@ -215,12 +214,12 @@ impl Segments {
         self.open.write().insert(number, segment);
     }
 
-    /// The open segments; none of them is removed while the guard is held.
+    /// Returns the open segments; none of them is removed while the guard is held.
     pub(crate) fn open(&self) -> OpenSegments<'_> {
         OpenSegments { all: self, open: self.open.read() }
     }
 
-    /// Removes a segment that is not or no longer named. Its readers finish.
+    /// Removes a segment that is not named, or no longer named. Current readers can finish.
     pub(crate) fn remove(&self, number: u32) -> Result<(), StoreError> {
         self.open.write().remove(&number);
         self.lost.lock().remove(&number);
@@ -233,12 +232,12 @@ impl Segments {
         self.medium.remove(&file).map_err(fault)
     }
 
-    /// Removes the files of all segments of a removed partition. Readers of the partition finish.
+    /// Removes the files of all segments of a removed partition. Current readers can finish.
     pub(crate) fn remove_files(&self) -> Result<(), StoreError> {
         self.numbers_on_medium()?.into_iter().try_for_each(|number| self.remove_file(number))
     }
 
-    /// The time spans of lost segments.
+    /// Returns the time spans of lost segments.
     pub(crate) fn lost(&self) -> Vec<Range<UnixMillis>> {
         let at = |seconds: u32| self.start.plus(i64::from(seconds) * 1000);
         self.lost.lock().values().map(|entry| at(entry.from)..at(entry.to)).collect()
@@ -249,12 +248,12 @@ impl Segments {
         !self.lost.lock().is_empty()
     }
 
-    /// The counter of segment numbers.
+    /// Returns the counter of segment numbers.
     pub(crate) fn numbers(&self) -> &Numbers {
         &self.numbers
     }
 
-    /// The files that are open.
+    /// Returns the files that are open.
     pub(crate) fn files(&self) -> Vec<Arc<Segment>> {
         self.open.read().values().cloned().collect()
     }
@@ -267,8 +266,8 @@ pub(crate) struct OpenSegments<'a> {
 }
 
 impl OpenSegments<'_> {
-    /// The segments that a transaction names, except lost ones. A read transaction must have begun
-    /// while the guard was held.
+    /// Returns the segments that are named in a transaction, except lost segments. A read
+    /// transaction must have begun while the guard was held.
     pub(crate) fn get(&self, named: &[Named]) -> Result<Vec<Arc<Segment>>, StoreError> {
         let lost = self.all.lost.lock();
         let intact = named.iter().filter(|entry| !lost.contains_key(&entry.number));

@@ -1,6 +1,6 @@
-//! The sealed documents of one partition, as of one moment.
+//! A consistent view of the sealed documents of one partition.
 //!
-//! A document may have a part in each segment, and is the merge of its parts, unless it has an open
+//! A document may have a part in each segment. It is the merge of its parts, unless it has an open
 //! row, which contains all of its cells. Must never know: open rows.
 
 use std::{ops::Range, sync::Arc};
@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// The place of a part of a document's cells: slots of a tile.
+/// The location of a part of a document's cells: some slots of a tile.
 #[derive(Debug, Clone)]
 pub(crate) struct Source {
     segment: Arc<Segment>,
@@ -32,7 +32,8 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// The bytes of the block that contains the part, perhaps with documents before and after it.
+    /// Returns the bytes of the block that contains the part, perhaps with documents before and
+    /// after it.
     pub(crate) fn block(&self, series: SeriesId) -> Result<Vec<u8>, StoreError> {
         self.segment.block((self.tile, &self.head), row_and_lane(series).1)
     }
@@ -47,8 +48,8 @@ impl Source {
         Arc::ptr_eq(&self.segment, &next.segment) && self.tile == next.tile && self.to == next.from
     }
 
-    /// Extends `all` by the parts of the next document if each one directly follows; returns
-    /// whether they do.
+    /// Extends `all` by the parts of the next document if each of these directly follows. Returns
+    /// true when it does.
     pub(crate) fn extend(all: &mut [Self], next: &[Self]) -> bool {
         let is_next = all.len() == next.len()
             && all.iter().zip(next).all(|(source, next)| source.is_before(next));
@@ -70,8 +71,8 @@ impl<'p> SealedPart<'p> {
         Self { partition, segments }
     }
 
-    /// Finds the parts of a document: none when it is absent. A damaged document is an error at its
-    /// first read; after that, it reads as absent.
+    /// Finds the parts of a document; none when the document is missing. The first read of a
+    /// damaged document is an error; after that, the document counts as missing.
     pub(crate) fn find(
         &self,
         start: UnixMillis,
@@ -102,8 +103,8 @@ impl<'p> SealedPart<'p> {
         Ok(())
     }
 
-    /// Appends the slots of the found parts within a range, ascending, with corrections of slots
-    /// that are elsewhere. Appends nothing when it fails.
+    /// Appends the slots of the found parts within a range, ascending, including corrections of
+    /// slots that are elsewhere. Appends nothing when it fails.
     pub(crate) fn slots(
         &self,
         found: &[Source],
@@ -151,7 +152,8 @@ impl<'p> SealedPart<'p> {
         })
     }
 
-    /// Notes the damage of documents; returns an error unless all of them were known as damaged.
+    /// Records the damage of documents. Returns an error unless all of them were known to be
+    /// damaged.
     pub(crate) fn meet(
         &self,
         starts: &[UnixMillis],

@@ -15,16 +15,16 @@ pub(crate) const BLOCK_SERIES: u32 = 1 << 14;
 const WORDS: usize = BLOCK_SERIES as usize / u64::BITS as usize;
 const CHECK_BYTES: usize = 8;
 
-/// The form of the bytes: the bits up to the last byte that is not zero.
+/// The encoding as bits, up to the last byte that is not zero.
 const BITS: u8 = 0;
-/// The form of the bytes: lengths of runs of clear and of set bits, in turn.
+/// The encoding as alternating lengths of runs of clear and set bits.
 const RUNS: u8 = 1;
 
 /// The bits of a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ShellBlock(Box<[u64; WORDS]>);
 
-/// Returns the number of the block that has the bit of a series, and the number of the bit in it.
+/// Returns the number of the block of a series, and the number of its bit in the block.
 pub(crate) fn block_and_bit(series: SeriesId) -> (u32, u32) {
     (series.0 / BLOCK_SERIES, series.0 % BLOCK_SERIES)
 }
@@ -64,8 +64,8 @@ impl ShellBlock {
         Some(word as u32 * u64::BITS + u64::BITS - 1 - self.0[word].leading_zeros())
     }
 
-    /// Returns the bytes of the block in the shorter of both forms, with a checksum that is seeded
-    /// with the block's key.
+    /// Returns the bytes of the block in the shorter encoding, with a checksum that is seeded with
+    /// the block's key.
     pub(crate) fn to_bytes(&self, key: u64) -> Vec<u8> {
         let bits = self.0.iter().flat_map(|word| word.to_le_bytes());
         let mut bytes: Vec<u8> = std::iter::once(BITS).chain(bits).collect();
@@ -151,7 +151,7 @@ impl ShellBlock {
         })
     }
 
-    /// Returns the first bit from `from` on that is set or clear; the number of bits when there is
+    /// Returns the first set or clear bit at or after `from`; the number of bits when there is
     /// none.
     fn next_of(&self, is_set: bool, from: u32) -> u32 {
         let mut bit = from;

@@ -1,8 +1,8 @@
 //! The shells of one partition: documents that were preallocated, as one bit each.
 //!
-//! A zeroed document is a pure function of its series and span, so the file stores only that it
-//! was inserted. A bit is a shell while nothing else is stored for its document. Must never know:
-//! which series are live, and when a period begins.
+//! A zeroed document is a pure function of its series and span, so the file only stores that it was
+//! inserted. A set bit is a shell as long as nothing else is stored for its document. Must never
+//! know: which series are live, and when a period begins.
 
 mod block;
 
@@ -26,8 +26,8 @@ use crate::{
 use block::{BLOCK_SERIES, ShellBlock, block_and_bit};
 
 impl Partition {
-    /// Inserts a shell for each of the series, ascending, that has no document of a span; returns
-    /// how many are new. Without a new shell, nothing is written.
+    /// Inserts a shell for each of the series (ascending) without a document of a span. Returns the
+    /// number of new shells. Without a new shell, nothing is written.
     pub(crate) fn add_shells(
         self: &Arc<Self>,
         document: UnixMillis,
@@ -40,7 +40,8 @@ impl Partition {
         self.file.transact("preallocate", |txn| self.set_bits(txn, document, &absent))
     }
 
-    /// Sets the bits of series, ascending, within a transaction; returns how many were clear.
+    /// Sets the bits of series (ascending) within a transaction. Returns the number of bits that
+    /// were clear.
     pub(crate) fn set_bits(
         &self,
         txn: &WriteTransaction,
@@ -77,7 +78,7 @@ impl Partition {
         self.key(document, SeriesId(block))
     }
 
-    /// Logs a damaged block: its shells are missing, and no sample is.
+    /// Logs a damaged block, whose shells are missing. No sample is lost.
     fn note_damaged_block(&self, document: UnixMillis, block: u32) {
         let (file, first_series) = (self.file.name(), block * BLOCK_SERIES);
         tracing::warn!(
@@ -115,13 +116,13 @@ impl PartitionReader {
                 Err(TableError::TableDoesNotExist(_)) => None,
                 Err(cause) => return Err(self.partition.fail("read")(cause)),
             };
-            // Another thread may have opened it meanwhile.
+            // Another thread may have opened it in the meantime.
             self.shells.get_or_init(|| table);
         }
         Ok(self.shells.get().and_then(Option::as_ref))
     }
 
-    /// Reads a block; a damaged one reads as absent.
+    /// Reads a block; `None` when it is missing or damaged.
     fn block(&self, document: UnixMillis, number: u32) -> Result<Option<ShellBlock>, StoreError> {
         let partition = &self.partition;
         partition.file.guard("read", || {
@@ -138,7 +139,7 @@ impl PartitionReader {
         })
     }
 
-    /// Returns whether a document was preallocated, and none of its time was lost.
+    /// Returns true when a document was preallocated and no data of its time was lost.
     fn has_shell(&self, document: UnixMillis, series: SeriesId) -> Result<bool, StoreError> {
         let (block, bit) = block_and_bit(series);
         let has_bit = self.block(document, block)?.is_some_and(|block| block.contains(bit));
@@ -155,15 +156,14 @@ impl PartitionReader {
             || partition.segments.lost().iter().any(overlaps)
     }
 
-    /// Returns the series, ascending, that have neither a shell nor a stored document of
-    /// a span.
+    /// Returns the series, ascending, that have neither a shell nor a stored document of a span.
     pub(crate) fn absent(
         &self,
         document: UnixMillis,
         series: &[SeriesId],
     ) -> Result<Vec<SeriesId>, StoreError> {
         let is_open = self.open_starts.binary_search(&document).is_ok();
-        // Usually the span is ahead of the mark, and none of its documents is stored.
+        // Usually the span is after the mark, and none of its documents is stored.
         let has_documents = is_open || document < self.mark.until;
         let (mut known, mut absent, mut scratch) = (None, Vec::new(), Scratch::default());
         for id in series {
@@ -181,7 +181,7 @@ impl PartitionReader {
         Ok(absent)
     }
 
-    /// Returns whether a document is stored, also when it is damaged.
+    /// Returns true when a document is stored, even if it is damaged.
     fn has_document(
         &self,
         document: UnixMillis,
@@ -200,8 +200,8 @@ impl PartitionReader {
         }
     }
 
-    /// Appends the spans within a range whose document of a series is a shell, or was one before
-    /// samples of it were stored, ascending.
+    /// Appends the spans within a range, ascending, whose document of a series was preallocated,
+    /// including documents that have received samples.
     pub(crate) fn shells(
         &self,
         series: SeriesId,
@@ -225,8 +225,8 @@ impl PartitionReader {
         Ok(())
     }
 
-    /// Returns the zeroed document of a series when it is a shell. The caller has found that
-    /// nothing else is stored for it.
+    /// Returns the zeroed document of a series if it is a shell. The caller must have found nothing
+    /// else stored for the document.
     pub(crate) fn stored_shell(
         &self,
         start: UnixMillis,
@@ -261,7 +261,8 @@ impl PartitionReader {
         })
     }
 
-    /// Visits all blocks: the start of the span, and the last series with a shell, or the fault.
+    /// Visits all blocks with the start of the span, and with the last series that has a shell, or
+    /// the fault.
     pub(crate) fn check_shells(
         &self,
         visit: &mut dyn FnMut(UnixMillis, SeriesId, Option<&'static str>),

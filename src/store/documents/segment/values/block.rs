@@ -83,7 +83,7 @@ impl Values {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Head {
     pub(crate) scale: Scale,
-    /// The upper four bits, whose meaning differs between gauges and counters.
+    /// The upper four bits, whose meaning depends on the kind.
     pub(crate) flags: u8,
     /// The last number before the span, or a number that is assumed for it.
     pub(crate) base: i64,
@@ -92,7 +92,7 @@ pub(crate) struct Head {
 /// Writes the streams of a block, and leaves out streams of zeros.
 pub(crate) struct Writer<'a> {
     out: &'a mut Vec<u8>,
-    /// The position of the mask byte, which names the streams that are present.
+    /// The position of the mask byte, which has a bit for each stream that is present.
     mask_at: usize,
     next: u8,
 }
@@ -106,12 +106,12 @@ impl<'a> Writer<'a> {
         Self { out, mask_at, next: 1 }
     }
 
-    /// The bytes outside of streams.
+    /// Returns the bytes outside of streams.
     pub(crate) fn out(&mut self) -> &mut Vec<u8> {
         self.out
     }
 
-    /// Notes in the mask whether the next stream is present; returns whether it is.
+    /// Records in the mask whether the next stream is present, and returns `is_present`.
     pub(crate) fn mark(&mut self, is_present: bool) -> bool {
         if is_present {
             self.out[self.mask_at] |= self.next;
@@ -126,7 +126,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Writes a stream whose form is already chosen.
+    /// Writes a stream whose encoding is already chosen.
     pub(crate) fn chosen(&mut self, stream: &Chosen<'_>) {
         if self.mark(!stream.is_zero()) {
             stream.write(self.out);
@@ -139,7 +139,7 @@ pub(crate) struct Reader<'a, 's> {
     pub(crate) from: Cursor<'a>,
     mask: u8,
     pub(crate) buffers: &'s mut Buffers,
-    /// The number of wanted numbers of each stream.
+    /// The number of values to read from each stream.
     limit: usize,
 }
 
@@ -155,7 +155,7 @@ impl<'a, 's> Reader<'a, 's> {
         is_present
     }
 
-    /// The next stream; `None` when all its numbers are zero, or it is not wanted.
+    /// Returns the next stream; `None` when all its numbers are zero, or the stream is not wanted.
     pub(crate) fn stream(
         &mut self,
         count: usize,
@@ -172,7 +172,7 @@ impl<'a, 's> Reader<'a, 's> {
         Ok(Some(numbers))
     }
 
-    /// The next stream, or zeros when it was left out.
+    /// Returns the next stream; zeros when the stream was left out.
     pub(crate) fn numbers(&mut self, count: usize) -> Result<Vec<i64>, Misfit> {
         let stream = self.stream(count, true)?;
         Ok(stream.unwrap_or_else(|| self.zeros()))
@@ -210,7 +210,7 @@ impl<'a, 's> Reader<'a, 's> {
         Ok(numbers)
     }
 
-    /// The next stream, beyond the limit too.
+    /// Returns the next stream in full, regardless of the limit.
     pub(crate) fn whole_stream(&mut self, count: usize) -> Result<Option<Vec<i64>>, Misfit> {
         let limit = std::mem::replace(&mut self.limit, usize::MAX);
         let stream = self.stream(count, true);
@@ -219,7 +219,7 @@ impl<'a, 's> Reader<'a, 's> {
     }
 }
 
-/// Turns differences into running sums: each `first` is relative to the previous `last`, and each
+/// Converts differences to running sums: each `first` is relative to the previous `last`, and each
 /// `last` to its `first`.
 pub(crate) fn chain(base: i64, first: &mut [i64], last: &mut [i64]) {
     let mut before = base;

@@ -1,7 +1,7 @@
 //! Values of counters: a sum is the increase between readings, and a rate is an increase divided by
 //! a number of milliseconds.
 //!
-//! Must never know: whether the values are those of a counter.
+//! Must never know: how counters are recognized.
 
 use super::{
     block::{Columns, Head, Reader, Values, Writer, chain, unchain},
@@ -63,14 +63,14 @@ pub(super) fn write(
     known.recycle(buffers);
 }
 
-/// The last reading before the first slot, which follows from the increase of that slot.
+/// Returns the last reading before the first slot, which follows from the increase of that slot.
 fn base_of(scale: Scale, last: &[f64], sum: &[f64]) -> i64 {
     let (Some(last), Some(sum)) = (last.first(), sum.first()) else { return 0 };
     let base = last - sum;
     if base.is_finite() { scale.number(base) } else { 0 }
 }
 
-/// Milliseconds from the last reading before the first slot to the first reading.
+/// Returns the milliseconds from the last reading before the first slot to the first reading.
 fn first_passed(values: &Values, base: f64, times: &Times, width_ms: i64) -> i64 {
     let usual = times.passed_before(width_ms, 0).nth(1).unwrap_or(0);
     let (Some(first), Some(rate), Some(1)) =

@@ -9,7 +9,8 @@ use crate::store::{
     encoding::number::{Scale, ordered, unordered},
 };
 
-/// First values are stored as they are, not as steps from the previous last value.
+/// The flag for first values that are stored as they are, not as differences from the previous last
+/// value.
 const LEVEL: u8 = 16;
 
 /// Appends the values.
@@ -75,12 +76,12 @@ fn scale_of(values: &Values) -> Scale {
     Scale::of([first, last, min, max].into_iter().flatten().copied())
 }
 
-/// `n` times the mean of two numbers.
+/// Returns `n` times the mean of two numbers.
 fn middle(n: u32, first: i64, last: i64) -> i64 {
     first.wrapping_add(last).wrapping_mul(i64::from(n)) >> 1
 }
 
-/// `n` times the mean of two doubles.
+/// Returns `n` times the mean of two doubles.
 fn mean_times(n: u32, first: f64, last: f64) -> f64 {
     let likely = f64::from(n) * (first + last) / 2.0;
     // The bits of a computed NaN differ between machines.
@@ -117,7 +118,8 @@ impl Ends {
         self.firsts.iter().copied().zip(self.lasts.iter().copied())
     }
 
-    /// The smallest or the largest values, which `value` computes from both ends and an offset.
+    /// Returns the smallest or the largest values. `value` computes each of them from the first
+    /// value, the last value and an offset.
     fn side(
         &self,
         off: Option<Vec<i64>>,

@@ -1,4 +1,4 @@
-//! The values of a counter's slots that are known before the rates: increases, and the likely
+//! The values of a counter's slots that are decoded before the rates: increases, and the predicted
 //! rates.
 //!
 //! Must never know: how rates are stored.
@@ -13,7 +13,7 @@ pub(super) enum Side {
 }
 
 impl Side {
-    /// The distance of this side's flags from the flags of the smallest rate, in bits.
+    /// Returns the distance in bits between this side's flags and the flags of the smallest rate.
     pub(super) fn shift(self) -> u32 {
         match self {
             Self::Min => 0,
@@ -29,7 +29,7 @@ impl Side {
         }
     }
 
-    /// The likely bound of an increase on this side.
+    /// Returns the predicted bound of an increase on this side.
     pub(super) fn bound(self, increase: i64, other: i64) -> i64 {
         match self {
             Self::Min => increase.min(other),
@@ -46,7 +46,7 @@ pub(super) struct Known {
     pub(super) within: Vec<i64>,
     /// The increase.
     pub(super) sum: Vec<f64>,
-    /// The likely rates of each side.
+    /// The predicted rates of each side.
     likely: [Vec<f64>; 2],
     /// The mean number of milliseconds between readings.
     pub(super) step: Vec<i64>,
@@ -94,7 +94,7 @@ impl Known {
         known
     }
 
-    /// The number to which the number of an increase is relative.
+    /// Returns the number relative to which an increase is stored.
     pub(super) fn bound(&self, side: Side, index: usize, n: u32) -> i64 {
         let (before, within) = (self.before[index], self.within[index]);
         if n < 2 { before } else { side.bound(before, within / i64::from(n - 1)) }
@@ -112,7 +112,7 @@ impl Known {
     }
 }
 
-/// Increase of a counter as the model computes it: a decrease means a reset.
+/// Returns the increase of a counter as the model computes it: a decrease means a reset.
 pub(super) fn increase_of(value: f64, before: f64) -> f64 {
     if value < before { value } else { value - before }
 }

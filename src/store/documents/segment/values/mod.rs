@@ -1,5 +1,5 @@
-//! The values of one series over one span: sum, min, max, first and last of each slot, encoded by
-//! how they depend on each other.
+//! The values of one series over one span: sum, min, max, first and last of each slot. The encoding
+//! uses their dependencies.
 //!
 //! Must never know: where the bytes are stored, and the slots of the values.
 
@@ -20,10 +20,10 @@ pub use block::Columns;
 pub(crate) use block::Values;
 use block::{COUNTER, Head, Reader};
 
-/// The bits of a block's first byte that are the power of its scale.
+/// The bits of a block's first byte that contain the power of its scale.
 const POWER: u8 = 7;
 
-/// Appends the values of cells, most of which have samples.
+/// Appends the values of cells. Most of the cells have samples.
 pub(super) fn write(
     cells: &[Cell],
     values: &Values,
@@ -39,7 +39,7 @@ pub(super) fn write(
     }
 }
 
-/// Returns whether the values are readings, with increases and rates.
+/// Returns true when the values are readings of a counter, with increases and rates.
 fn is_counter(cells: &[Cell]) -> bool {
     // In a cell of a gauge, the first value is between the smallest and the largest.
     let is_level = |cell: &&Cell| {

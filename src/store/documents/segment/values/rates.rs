@@ -1,7 +1,7 @@
 //! The smallest and the largest rate of a counter's slots: increases divided by milliseconds.
 //!
-//! An increase of readings with decimals is off by their rounding. Must never know: what
-//! else is in a slot.
+//! The increase between readings with decimals differs from the exact increase by their rounding.
+//! Must never know: the other values of a slot.
 
 use super::{
     block::{Reader, Writer},
@@ -18,16 +18,18 @@ use crate::store::{
 };
 
 /// Flag of the smallest rate: each rate is stored as an increase and its milliseconds, not as a
-/// distance from the likely rate.
+/// difference from the predicted rate.
 const PAIRS: u8 = 16;
-/// Flag of the smallest rate: increases are stored as they are, not relative to the likely ones.
-/// Without [`PAIRS`]: rates are pairs whose increases are rounded like readings.
+/// Flag of the smallest rate. With [`PAIRS`], increases are stored as they are, not relative to the
+/// predicted increases. Without [`PAIRS`], rates are pairs whose increases are rounded like
+/// readings.
 const PLAIN: u8 = 64;
-/// The limit of increases in pairs, so that nothing overflows.
+/// The limit of increases in pairs, which prevents overflows.
 const NUMBER_MAX: u64 = 1 << 53;
-/// Milliseconds of jitter each way that are tried first.
+/// The jitter, in milliseconds in each direction, that is tried first.
 const JITTER_MS: i64 = 24;
-/// The number of rates without a pair that are accepted, even if fewer rates have pairs.
+/// The number of rates without a pair that the encoding as pairs always accepts. Above this number,
+/// it is abandoned when most rates so far have no pair.
 const TRIED_MIN: usize = 16;
 /// The maximum rounding error of an increase, in units: it is the error of two readings.
 const ROUNDED_MAX: f64 = 4.0;
@@ -52,7 +54,7 @@ enum Rounding {
 }
 
 impl Rounding {
-    /// The size of a unit: the value of the last bit of a reading.
+    /// Returns the size of a unit: the value of the last bit of a reading.
     fn unit(self) -> f64 {
         match self {
             Self::Like(reading) if reading.abs() < f64::MAX => {
@@ -63,7 +65,7 @@ impl Rounding {
         }
     }
 
-    /// The increase as the difference of two rounded readings, plus a number of units.
+    /// Returns the increase as the difference of two rounded readings, plus a number of units.
     fn apply(self, increase: f64, units: i64) -> f64 {
         match self {
             Self::None => increase,
@@ -72,13 +74,13 @@ impl Rounding {
     }
 }
 
-/// The rates of one side, as they are written.
+/// The encoded rates of one side.
 #[derive(Default)]
 pub(super) struct Rates {
     pub(super) flags: u8,
-    /// The encoded increases, or distances; 0 where the rate is the likely one.
+    /// The encoded increases or differences; 0 where the rate equals the predicted rate.
     numbers: Vec<i64>,
-    /// The milliseconds of the pairs, less the mean between readings.
+    /// The milliseconds of the pairs, minus the mean interval between readings.
     millis: Vec<i64>,
     /// The rounding errors of the pairs' increases; empty when increases are not rounded.
     rounded: Vec<i64>,
@@ -142,7 +144,7 @@ impl Rates {
                 Side::Min => bound.wrapping_sub(pair.number),
                 Side::Max => pair.number.wrapping_sub(bound),
             };
-            // Zero means that the rate is the likely one.
+            // Zero means that the rate equals the predicted rate.
             plain[index] = past_zero(pair.number);
             relative[index] = past_zero(off);
             encoded.millis.push(pair.ms - step);
@@ -179,12 +181,12 @@ impl Rates {
     }
 }
 
-/// Maps numbers to numbers other than zero.
+/// Maps whole numbers to whole numbers other than zero.
 fn past_zero(number: i64) -> i64 {
     if number >= 0 { number.wrapping_add(1) } else { number }
 }
 
-/// The inverse of [`past_zero`].
+/// Returns the inverse of [`past_zero`].
 fn before_zero(number: i64) -> i64 {
     if number > 0 || number == i64::MIN { number.wrapping_sub(1) } else { number }
 }
@@ -199,7 +201,7 @@ struct Pair {
 }
 
 impl Pair {
-    /// Finds the pair of a rate; tries the likely milliseconds first.
+    /// Finds the pair of a rate; tries the predicted milliseconds first.
     fn of(rate: f64, scale: Scale, likely_ms: [i64; 2], rounding: Rounding) -> Option<Self> {
         if !rate.is_finite() {
             return None;
@@ -240,7 +242,7 @@ impl Pair {
         None
     }
 
-    /// The pair with these milliseconds, if its quotient is exactly the rate.
+    /// Returns the pair with these milliseconds, if its quotient is exactly the rate.
     fn check(rate: f64, scale: Scale, ms: i64, rounding: Rounding) -> Option<Self> {
         if ms <= 0 {
             return None;

@@ -135,6 +135,6 @@ export interface AuditRecord {
   outcome: "done" | "failed" | "refused";
   status: number;
   reason: string;
-  /** The number of equal refusals of an address in a minute. */
+  /** The number of identical refusals of an address in a minute. */
   count: number;
 }

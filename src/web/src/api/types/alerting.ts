@@ -60,7 +60,7 @@ export interface Alert {
   /** The alert fires because data is missing. */
   noData?: boolean;
   acknowledged?: Acknowledgement;
-  /** Ids of the silences that suppress its notifications. */
+  /** IDs of the silences that suppress its notifications. */
   silencedBy?: string[];
 }
 

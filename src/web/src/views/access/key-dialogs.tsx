@@ -28,7 +28,7 @@ export function RotateDialog({ entry, onClose, onRotated }: RotateProps) {
   const rotate = async () => {
     const isOwn = entry.id === keyId();
     const rotated = await api.rotateKey(entry.id, overlapMs.value);
-    // This tab goes on with the new secret.
+    // This tab continues with the new secret.
     if (isOwn) keepKey(rotated.token);
     onRotated(rotated);
   };

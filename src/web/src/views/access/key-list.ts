@@ -20,7 +20,7 @@ export function keyState({ expires, overlap_until }: KeyEntry, now: number): Key
   return { tone: "good", label: "Valid" };
 }
 
-/** The keys that contain each word in their name, id, scopes or senders. */
+/** The keys that contain each word in their name, ID, scopes or senders. */
 export function keysMatching(keys: readonly KeyEntry[], text: string): KeyEntry[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   return keys.filter(({ name, id, scopes, senders }) => {
@@ -29,7 +29,7 @@ export function keysMatching(keys: readonly KeyEntry[], text: string): KeyEntry[
   });
 }
 
-/** By name, newest first, next to expire first, or unused for longest first. */
+/** The keys by name, newest first, next to expire first, or longest unused first. */
 export function keysBy(keys: readonly KeyEntry[], column: KeyColumn): KeyEntry[] {
   const rank = {
     name: () => 0,

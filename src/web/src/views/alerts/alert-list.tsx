@@ -174,7 +174,7 @@ export function NoRules() {
   );
 }
 
-/** The most rows listed at once. */
+/** The maximum number of rows listed at once. */
 const ROWS_MAX = 200;
 
 /** The open dialog and its alert. */

@@ -95,7 +95,7 @@ it("finds what fires on a host", () => {
   expect(firing.map(({ alert }) => alert)).toEqual([alerts[0]]);
 });
 
-it("finds each rule by its name, also rules of equal names", () => {
+it("finds each rule by its name, even rules with the same name", () => {
   const ruleGroup = group(
     rule([], { labels: { severity: "a" } }),
     rule([]),
@@ -109,7 +109,7 @@ it("finds each rule by its name, also rules of equal names", () => {
   expect(ruleNamed([ruleGroup], "own/None")).toBeUndefined();
 });
 
-it("names rules of equal names by their severities, and finds them by number and without", () => {
+it("names rules with the same name by severity, and finds them with and without a number", () => {
   const severities = ["warning", "critical"];
   const ruleGroup = group(...severities.map((severity) => rule([], { labels: { severity } })));
   const names = ruleGroup.rules.map((rule) => nameOfRule(ruleGroup, rule));

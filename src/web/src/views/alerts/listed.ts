@@ -147,8 +147,8 @@ export function namesakes(group: RuleGroup, name: string): Rule[] {
 }
 
 /**
- * The rule's name in the address: `group/rule`, and the severity of rules of equal names, which
- * stays when rules are added; or their number when severities do not distinguish them.
+ * The rule's name in the address: `group/rule`, and the severity of rules with the same name, which
+ * stays when rules are added; or their number if severities do not distinguish them.
  */
 export function nameOfRule(group: RuleGroup, rule: Rule): string {
   const same = namesakes(group, rule.name);
@@ -159,7 +159,7 @@ export function nameOfRule(group: RuleGroup, rule: Rule): string {
   return `${group.name}/${rule.name}/${ending}`;
 }
 
-/** The rule of a name in the address; of rules of equal names, the first if none is named. */
+/** The rule of a name in the address; of rules with the same name, the first if none is specified. */
 export function ruleNamed(groups: readonly RuleGroup[], name: string) {
   const all = groups.flatMap((group) => group.rules.map((rule) => ({ group, rule })));
   return (

@@ -1,4 +1,4 @@
-/** The warning that there are no receivers, with the settings that add a receiver. */
+/** The warning that there are no receivers, with the settings that add one. */
 import { api } from "../../api/client";
 import { useResource } from "../../api/resource";
 import { Callout } from "../../parts/callout";

@@ -60,7 +60,7 @@ export function RuleGroups({ groups }: { groups: readonly RuleGroup[] }) {
 
 function Group({ group, whole }: { group: RuleGroup; whole: readonly RuleGroup[] }) {
   const at = instantOf(group.lastEvaluation);
-  // Names of rules depend on the whole group, also on rules that the search hides.
+  // Names of rules depend on the whole group, even on rules that the search hides.
   const all = whole.find(({ file, name }) => file === group.file && name === group.name) ?? group;
   return (
     <section class="card section">

@@ -109,6 +109,6 @@ export function readDashboard(text: string): Dashboard | string {
   if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed)) {
     return "This JSON is not a dashboard: an object with a title and panels is expected.";
   }
-  // The daemon reports errors within the dashboard, with their place.
+  // The daemon reports errors within the dashboard, with their position.
   return ("dashboard" in parsed ? parsed.dashboard : parsed) as Dashboard;
 }

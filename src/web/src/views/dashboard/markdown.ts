@@ -14,7 +14,7 @@ export type Block =
   | { kind: "list"; ordered: boolean; items: Inline[][] }
   | { kind: "code"; text: string };
 
-/** The most characters of a text that are parsed; the rest is not shown. */
+/** The maximum number of characters that are parsed; the rest is not shown. */
 const TEXT_MAX = 50_000;
 const NESTED_MAX = 4;
 

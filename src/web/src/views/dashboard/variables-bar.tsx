@@ -33,7 +33,7 @@ function Choice({ variable, values }: { variable: Variable; values: readonly str
   );
 }
 
-/** The most values listed without a search. */
+/** The maximum number of values listed without a search. */
 const LISTED_MAX = 100;
 
 function Values({ variable, values }: { variable: Variable; values: readonly string[] }) {

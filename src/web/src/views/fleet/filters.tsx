@@ -8,9 +8,9 @@ import { nextSort, withTag } from "./choice";
 import { COLUMNS, tagCounts, type Choice, type Row, type TagCounts } from "./order";
 import { COLUMN_NAMES } from "./columns";
 
-/** The most chips in the row; the button shows all other chips. */
+/** The maximum number of chips in the row; the button shows all other chips. */
 const CHIPS_MAX = 12;
-/** The most values listed for a tag, sorted by their number of hosts. */
+/** The maximum number of listed values of a tag, sorted by their number of hosts. */
 const VALUES_MAX = 50;
 
 export function Filters({ rows, choice }: { rows: Row[]; choice: Choice }) {

@@ -15,7 +15,7 @@ import { Search } from "../../parts/search";
 import { groupsOf, matching, type Group, type MetricCount } from "./groups";
 import { tagsOfHost } from "./sections";
 
-/** The most charts of a group that are shown at first, and the most lines of a chart. */
+/** The maximum number of charts of a group at first, and of lines of a chart. */
 const CHARTS_MAX = 24;
 const LINES_MAX = 20;
 

@@ -9,7 +9,7 @@ import { alertsOf, firingOn, nameOfRule, severityOf } from "../alerts/listed";
 const EVERY_MS = 15_000;
 /** The charts are requested first. */
 const FIRST_DELAY_MS = 500;
-/** The most rules named; the link to all of them shows the others. */
+/** The maximum number of named rules; the link to all of them shows the others. */
 const NAMED_MAX = 3;
 
 export function Firing({ name }: { name: string }) {

@@ -1,4 +1,4 @@
-/** The charts of a host, in the order of a search for a fault. */
+/** The charts of a host, in the order in which one looks for a fault. */
 import type { ChartProps } from "../../chart/chart";
 import type { MetricQuery } from "../../api/types";
 import { tagsOf } from "../../queries/tags";

@@ -1,4 +1,4 @@
-/** The way into the page after a login. */
+/** Entering the page after a login. */
 import { caller, noteCaller } from "../../api/session";
 import type { CallerAnswer } from "../../api/types";
 import { address, navigate } from "../../app/address";

@@ -1,4 +1,4 @@
-/** The metrics, tags and senders with the most series, beside their counts of yesterday. */
+/** The metrics, tags and senders with the most series, next to yesterday's counts. */
 import { param, setParams } from "../../app/address";
 import { api } from "../../api/client";
 import { useResource } from "../../api/resource";

@@ -159,7 +159,7 @@ function Neighbour({ to, label, icon }: { to: number; label: string; icon: "left
 }
 
 const COLUMNS = ["n", "sum", "min", "max", "first", "last"] as const;
-/** The most rows shown; a month of hourly slots would be too many. */
+/** The maximum number of rows; a month of hourly slots would be too many. */
 const CELLS_MAX = 12;
 
 function CellTable({ title, cells }: { title: string; cells: StoredCell[] }) {
