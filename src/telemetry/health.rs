@@ -126,9 +126,10 @@ impl Health {
 
     /// Sets the reason of a shortfall for one part, or clears it.
     pub fn set_shortfall(&self, shortfall: Shortfall, part: &str, reason: Option<String>) {
-        let part = match self.project.is_default() {
-            true => part.to_owned(),
-            false => format!("project {}: {part}", self.project),
+        let part = if self.project.is_default() {
+            part.to_owned()
+        } else {
+            format!("project {}: {part}", self.project)
         };
         let mut shortfalls = self.state.shortfalls.lock();
         if let Some(reason) = reason {
