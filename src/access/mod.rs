@@ -14,6 +14,8 @@ mod keys;
 mod lockout;
 mod password;
 mod project;
+mod provider;
+mod provider_login;
 mod record;
 mod roles;
 mod routes;
@@ -33,6 +35,8 @@ pub use keys::{Key, KeyCaller, KeyRefusal, KeySet};
 pub use lockout::{Attempt, DELAYS_MAX, Lockout};
 pub use password::Password;
 pub use project::KeyProject;
+pub use provider::{GroupRules, Person, ProviderUser, display_name};
+pub use provider_login::{LoginSecret, PROVIDER_LOGIN_MS_MAX, ProviderLogin};
 pub use record::{
     KeyRecord, NAME_BYTES_MAX, NewKey, OVERLAP_MS_MAX, RENEWAL_OVERLAP_MS, SENDERS_BYTES_MAX,
 };

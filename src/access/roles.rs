@@ -72,6 +72,14 @@ impl Roles {
         Self(BTreeMap::from([(project.to_owned(), role)]))
     }
 
+    /// Adds roles; in each project, the largest role counts.
+    pub fn add(&mut self, more: &Self) {
+        for (project, role) in &more.0 {
+            let own = self.0.entry(project.clone()).or_insert(*role);
+            *own = (*own).max(*role);
+        }
+    }
+
     /// Checks the names of the projects.
     ///
     /// # Errors

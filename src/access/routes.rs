@@ -52,6 +52,8 @@ pub const ROUTES: &[Row] = &[
     row("GET HEAD", "/access", Right::Open),
     row("GET HEAD", "/profile", Right::Open),
     row("GET HEAD", "/login", Right::Open),
+    row("GET", "/login/oidc", Right::Open),
+    row("GET", "/login/oidc/callback", Right::Open),
     row("GET HEAD", "/assets/{name}", Right::Open),
     row("GET", "/graph", Right::Open),
     row("GET", "/healthz", Right::Open),
@@ -63,6 +65,7 @@ pub const ROUTES: &[Row] = &[
     change("POST", "/api/v1/access/accept", Right::Open),
     // The caller's own session and profile.
     row("POST", "/api/v1/access/login", Right::Open),
+    row("GET", "/api/v1/access/oidc", Right::Open),
     change("POST", "/api/v1/access/logout", Right::Own),
     row("GET", "/api/v1/access/me", Right::Own),
     change("POST", "/api/v1/access/password", Right::Own),

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{password::Password, roles::Roles, totp::SecondFactor};
+use super::{password::Password, provider::ProviderUser, roles::Roles, totp::SecondFactor};
 
 /// The maximum size of a user's name in bytes.
 pub const USER_NAME_BYTES_MAX: usize = 64;
@@ -32,6 +32,9 @@ pub struct UserRecord {
     /// The password; without one, nobody can log in with this name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub password: Option<Password>,
+    /// The identity at a provider; without one, the user is the daemon's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<ProviderUser>,
     /// The second factor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub totp: Option<SecondFactor>,
@@ -55,6 +58,11 @@ impl UserRecord {
     /// Returns true when a login requires a code of the second factor.
     pub fn requires_code(&self) -> bool {
         self.totp.as_ref().is_some_and(SecondFactor::is_confirmed)
+    }
+
+    /// Returns the name that the provider sent; empty for the daemon's own users.
+    pub fn display_name(&self) -> &str {
+        self.provider.as_ref().map_or("", |provider| &provider.display_name)
     }
 }
 

@@ -34,7 +34,7 @@ mod scope;
 pub use admin::AdminParts;
 pub use alerting::AlertingParts;
 pub use body::{Bodies, BodyLimits};
-pub use caller::{AccessParts, KeyFailures, Logins};
+pub use caller::{AccessParts, KeyFailures, Logins, ProviderLogins};
 pub use connection::{Connections, OneAtATime};
 pub(crate) use decompress::fuzz_decompress;
 pub use guard::HostNames;

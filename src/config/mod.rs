@@ -8,6 +8,7 @@ mod faults;
 mod keys;
 mod live;
 mod load;
+mod oidc;
 mod projects;
 mod reload;
 mod retention;
@@ -23,8 +24,8 @@ pub use load::{Overrides, SettingsSource, load};
 pub use projects::ProjectSettings;
 pub use reload::{Difference, compare, from_shown, reopening_settings, restart_settings};
 pub use sections::{
-    Alerts, Graphite, Ingest, Level, Limits, Log, Preallocation, Project, Promql, QUERIES_MAX,
-    Retention, Rule, Sections, Security, Server, Snapshots, Storage, Telemetry, Tls,
+    Alerts, Graphite, Ingest, Level, Limits, Log, Oidc, Preallocation, Project, Promql,
+    QUERIES_MAX, Retention, Rule, Sections, Security, Server, Snapshots, Storage, Telemetry, Tls,
 };
 pub use settings::Settings;
 

@@ -29,7 +29,7 @@ enum Applied {
 use Applied::{Live, Reopening, Restart};
 
 /// The settings, and the way in which their changes are applied.
-const SETTINGS: [(&str, Applied); 54] = [
+const SETTINGS: [(&str, Applied); 55] = [
     ("server.listen", Restart("the address is opened at the start")),
     ("server.workers", Reopening),
     ("server.connections_max", Reopening),
@@ -43,6 +43,7 @@ const SETTINGS: [(&str, Applied); 54] = [
     ("security.access", Reopening),
     ("security.open", Reopening),
     ("security.projects", Reopening),
+    ("security.oidc", Live),
     ("storage.data_dir", Restart("the data directory is opened at the start")),
     ("storage.snapshot_dir", Live),
     ("storage.checkpoint_interval", Live),

@@ -4,7 +4,12 @@
 
 #![expect(missing_docs, reason = "config/default.toml explains each key")]
 
-use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, time::Duration};
+use std::{
+    collections::BTreeMap,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +17,7 @@ use super::{
     faults::Faults,
     values::{address, address_or_none, disk_max_or_none, duration, duration_or_none},
 };
-use crate::{policy::retention::budget::DiskMax, telemetry::LogFormat};
+use crate::{access::Roles, policy::retention::budget::DiskMax, telemetry::LogFormat};
 
 /// All sections with their keys.
 #[derive(Debug, Clone, Deserialize, Serialize)]
@@ -68,6 +73,34 @@ pub struct Security {
     pub access: bool,
     pub open: bool,
     pub projects: BTreeMap<String, Project>,
+    pub oidc: Oidc,
+}
+
+/// The table `[security.oidc]`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Oidc {
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub issuer: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub client_id: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub client_secret: String,
+    #[serde(skip_serializing_if = "is_unset")]
+    pub client_secret_file: PathBuf,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scopes: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub groups_claim: String,
+    /// The roles by group.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub roles: BTreeMap<String, Roles>,
+}
+
+fn is_unset(path: &Path) -> bool {
+    path.as_os_str().is_empty()
 }
 
 /// A table `[security.projects.NAME]`.

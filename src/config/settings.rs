@@ -15,6 +15,7 @@ use super::{
     alerting::{alertmanagers, rules},
     exposure,
     faults::Faults,
+    oidc::provider,
     projects::{ProjectSettings, projects},
     retention::{check_projects, retention_rules},
     sections::{DECOMPRESSED_FACTOR, Ingest, Level, Project, Sections, Tls},
@@ -25,6 +26,7 @@ use crate::{
     ingest::graphite::Template,
     kept::RuleSources,
     model::{Granularity, GranularitySet, MetricLimits, ProjectName, RetentionRule, Span},
+    oidc::ProviderSettings,
     query::PromqlSettings,
     store::CheckpointBounds,
     tls::TlsFiles,
@@ -61,6 +63,8 @@ pub struct Settings {
     pub granularities: GranularitySet,
     /// The projects beside `default`, by name.
     pub projects: Vec<ProjectSettings>,
+    /// The checked `security.oidc`; `None` without a provider.
+    pub provider: Option<ProviderSettings>,
     /// The rules of `[[retention.rule]]`, the first match first.
     pub retention_rules: Vec<RetentionRule>,
     sections: Sections,
@@ -96,9 +100,11 @@ impl Settings {
         let rules = rules(&sections, &mut faults);
         let setting = "alerts.alertmanagers";
         let alertmanagers = alertmanagers(setting, &sections.alerts.alertmanagers, &mut faults);
+        let provider = provider(&sections, &rules.external.url, &mut faults);
         // The raw values may contain secrets, which only the parsed form hides from logs.
         sections.alerts.alertmanagers.clear();
         sections.security.projects.clear();
+        sections.security.oidc.client_secret.clear();
         let granularities = granularities(&sections.granularity, &mut faults);
         let retention_rules =
             retention_rules(&sections.retention, &projects, &granularities, &mut faults);
@@ -116,6 +122,7 @@ impl Settings {
             alertmanagers,
             granularities,
             projects,
+            provider,
             retention_rules,
             sections,
         };

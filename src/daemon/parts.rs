@@ -12,8 +12,8 @@ use crate::{
     alerts::Alertmanager,
     api::{
         AccessParts, AdminParts, AlertingParts, ApiParts, Bodies, BodyLimits, HostNames,
-        KeyFailures, Logins, ObjectsParts, OverviewLimits, OverviewParts, QueryParts,
-        SparklineCache, Tails,
+        KeyFailures, Logins, ObjectsParts, OverviewLimits, OverviewParts, ProviderLogins,
+        QueryParts, SparklineCache, Tails,
     },
     clock::{Clock, SystemClock, TrustedClock},
     config::{Limits, LiveSettings, Settings, bounds},
@@ -25,6 +25,7 @@ use crate::{
     },
     model::{ProjectName, SeriesLimits},
     notify::ReceiverTests,
+    oidc::Provider,
     query::{PromqlSettings, QueryLimits, QueryResources, Scheduler},
     store::{SnapshotFolder, Store, StoreLimits},
     telemetry::Metrics,
@@ -38,6 +39,7 @@ pub(super) struct SharedState {
     pub(super) keys: KnownKeys,
     pub(super) codes: KnownCodes,
     pub(super) people: KnownPeople,
+    pub(super) provider_logins: ProviderLogins,
     pub(super) settings: KnownSettings,
 }
 
@@ -58,7 +60,22 @@ impl SharedState {
         let silences =
             KnownSilences::open(store, bounds::SILENCES_KEPT).context("read the silences")?;
         let codes = KnownCodes::open(store).context("read the codes")?;
-        Ok(Self { hosts, rules, silences, keys, codes, people, settings: known_settings })
+        let known = people.clone();
+        settings.follow(move |settings| {
+            known.set_provider_rules(settings.provider.as_ref().map(|provider| &provider.rules));
+        });
+        let provider = settings.derive(|settings| settings.provider.clone().map(Provider::new));
+        let provider_logins = ProviderLogins::new(provider).context("make the secret of logins")?;
+        Ok(Self {
+            hosts,
+            rules,
+            silences,
+            keys,
+            codes,
+            people,
+            provider_logins,
+            settings: known_settings,
+        })
     }
 }
 
@@ -69,11 +86,21 @@ pub(super) fn api_parts(
     clock: TrustedClock,
     metrics: Metrics,
     published: PublishedState,
-    SharedState { hosts, rules, silences, keys, codes, people, settings: known_settings }: SharedState,
+    SharedState {
+        hosts,
+        rules,
+        silences,
+        keys,
+        codes,
+        people,
+        provider_logins,
+        settings: known_settings,
+    }: SharedState,
 ) -> ApiParts {
     let bodies = bodies(settings);
     let audit = Audit::new(&store, &metrics);
-    let access = access_parts(settings, (keys, codes, people, audit), &clock, &metrics, &bodies);
+    let who = (keys, codes, people, provider_logins);
+    let access = access_parts(settings, who, audit, &clock, &metrics, &bodies);
     let limits = settings.derive(query_limits);
     let query = QueryParts {
         access: access.clone(),
@@ -203,7 +230,8 @@ pub(super) fn project_parts(
 
 fn access_parts(
     settings: &mut LiveSettings,
-    (keys, codes, people, audit): (KnownKeys, KnownCodes, KnownPeople, Audit),
+    (keys, codes, people, provider_logins): (KnownKeys, KnownCodes, KnownPeople, ProviderLogins),
+    audit: Audit,
     clock: &TrustedClock,
     metrics: &Metrics,
     bodies: &Bodies,
@@ -222,6 +250,7 @@ fn access_parts(
         metrics: metrics.clone(),
         bodies: bodies.clone(),
         logins: Logins::new(clock.clone(), metrics.clone()),
+        provider_logins,
         failures: KeyFailures::default(),
     }
 }

@@ -124,9 +124,22 @@ impl Audit {
         self.0.refusals.lock().add(refused, now);
     }
 
-    /// Notes the outcome of a login. A successful login is written at once, on the caller's thread.
+    /// Notes the outcome of a login with a password; see [`Audit::note_login_at`].
     pub fn note_login(
         &self,
+        name: &str,
+        address: Option<IpAddr>,
+        outcome: LoginOutcome,
+        now: UnixMillis,
+    ) {
+        self.note_login_at("", name, address, outcome, now);
+    }
+
+    /// Notes the outcome of a login at a provider, the object. A successful login is written at
+    /// once, on the caller's thread.
+    pub fn note_login_at(
+        &self,
+        object: &str,
         name: &str,
         address: Option<IpAddr>,
         outcome: LoginOutcome,
@@ -137,7 +150,7 @@ impl Audit {
             LoginOutcome::Refused { reason, status } => (status, reason),
         };
         let kind = AuditKind::User;
-        let (action, object) = ("login", "");
+        let action = "login";
         let caller = RefusedCaller { kind, who: name, address, action, object, status, reason };
         if outcome == LoginOutcome::Done {
             let _write_lock = self.0.write_lock.lock();

@@ -102,7 +102,7 @@ impl Logins {
         work: impl FnOnce(Turn) -> T + Send + 'static,
         outcome_of: impl FnOnce(&T) -> Outcome,
     ) -> Result<Checked<T>, HttpResponse> {
-        let begun = self.lockout.lock().begin(user, address(request), self.clock.now());
+        let begun = self.begin(request, user);
         let attempt = begun.inspect_err(|_| self.count("delayed")).map_err(delayed)?;
         let turn = self.turn().await.inspect_err(|_| self.end(&attempt, Outcome::Neither))?;
         let done = web::block(move || work(turn)).await;
@@ -117,15 +117,30 @@ impl Logins {
         }
     }
 
+    /// Begins a login, which counts as wrong until its outcome is noted.
+    ///
+    /// # Errors
+    /// The login must wait for these milliseconds.
+    pub(in crate::api) fn begin(&self, request: &HttpRequest, user: &str) -> Result<Attempt, i64> {
+        self.lockout.lock().begin(user, address(request), self.clock.now())
+    }
+
+    /// Notes the outcome of a login for the delay of the next ones.
+    pub(in crate::api) fn note(&self, attempt: &Attempt, outcome: Outcome) {
+        match outcome {
+            Outcome::Right => self.lockout.lock().succeed(attempt),
+            Outcome::Neither => self.lockout.lock().undo(attempt),
+            Outcome::Wrong => {}
+        }
+    }
+
     fn end(&self, attempt: &Attempt, outcome: Outcome) {
         match outcome {
-            Outcome::Right => {
-                self.count("right");
-                self.lockout.lock().succeed(attempt);
-            }
-            Outcome::Neither => self.lockout.lock().undo(attempt),
+            Outcome::Right => self.count("right"),
             Outcome::Wrong => self.count("wrong"),
+            Outcome::Neither => {}
         }
+        self.note(attempt, outcome);
     }
 
     fn count(&self, outcome: &str) {

@@ -7,6 +7,7 @@ mod attempts;
 mod audited;
 mod credentials;
 mod project;
+mod provider_logins;
 mod refusal;
 mod session;
 
@@ -44,8 +45,10 @@ use crate::{
 pub use attempts::Logins;
 pub(super) use attempts::{Outcome, Turn, address};
 pub(super) use audited::{note_caller, note_object};
+pub(super) use provider_logins::AskFault;
+pub use provider_logins::ProviderLogins;
 use refusal::AccessRefusal;
-pub(super) use session::set_cookie;
+pub(super) use session::{login_cookie, set_cookie, set_login_cookie};
 
 /// The header of responses to a key that its holder should renew.
 const RENEW_KEY: HeaderName = HeaderName::from_static(RENEW_KEY_HEADER);
@@ -77,6 +80,8 @@ pub struct AccessParts {
     pub bodies: Bodies,
     /// The limits of logins.
     pub logins: Logins,
+    /// The logins at a provider.
+    pub provider_logins: ProviderLogins,
     /// The failed keys and codes by address.
     pub failures: KeyFailures,
 }

@@ -12,7 +12,7 @@ use actix_web::{
 };
 
 use crate::{
-    access::{SESSION_AGE_MAX_MS, is_csrf_of},
+    access::{PROVIDER_LOGIN_MS_MAX, SESSION_AGE_MAX_MS, is_csrf_of},
     api::connection::IsEncrypted,
 };
 
@@ -21,6 +21,9 @@ const CSRF: HeaderName = HeaderName::from_static("x-granary-csrf");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const SECURE_NAME: &str = "__Host-granary";
 const PLAIN_NAME: &str = "granary";
+/// The names of the cookie that binds a login at a provider to its browser.
+const SECURE_LOGIN_NAME: &str = "__Host-granary-login";
+const PLAIN_LOGIN_NAME: &str = "granary-login";
 
 /// Returns true for https, also when a proxy ends it. A client that pretends to use https gets a
 /// cookie that is only more restricted.
@@ -58,9 +61,27 @@ pub(super) fn may_change(request: &HttpRequest, cookie: &[u8]) -> bool {
 
 /// Returns the header that sets the cookie of a session, or removes it when the text is empty.
 pub(in crate::api) fn set_cookie(request: &HttpRequest, text: &str) -> String {
-    let name = cookie_name(request);
-    let secure = if name == SECURE_NAME { "; Secure" } else { "" };
-    let seconds = if text.is_empty() { 0 } else { SESSION_AGE_MAX_MS / 1000 };
+    set_named(request, cookie_name(request), text, SESSION_AGE_MAX_MS)
+}
+
+fn login_cookie_name(request: &HttpRequest) -> &'static str {
+    if is_https(request) { SECURE_LOGIN_NAME } else { PLAIN_LOGIN_NAME }
+}
+
+/// Returns the value of the cookie of a login at a provider.
+pub(in crate::api) fn login_cookie(request: &HttpRequest) -> Option<&[u8]> {
+    value(request.headers(), login_cookie_name(request))
+}
+
+/// Returns the header that sets the cookie of a login at a provider, or removes it when the text is
+/// empty.
+pub(in crate::api) fn set_login_cookie(request: &HttpRequest, text: &str) -> String {
+    set_named(request, login_cookie_name(request), text, PROVIDER_LOGIN_MS_MAX)
+}
+
+fn set_named(request: &HttpRequest, name: &str, text: &str, ms: i64) -> String {
+    let secure = if is_https(request) { "; Secure" } else { "" };
+    let seconds = if text.is_empty() { 0 } else { ms / 1000 };
     format!("{name}={text}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}")
 }
 
@@ -103,5 +124,9 @@ mod tests {
         let https = TestRequest::default().insert_header((X_FORWARDED_PROTO, "https"));
         let expected = "__Host-granary=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax; Secure";
         assert_eq!(set_cookie(&https.to_http_request(), ""), expected);
+        let https = TestRequest::default().insert_header((X_FORWARDED_PROTO, "https"));
+        let expected =
+            "__Host-granary-login=x; Path=/; Max-Age=600; HttpOnly; SameSite=Lax; Secure";
+        assert_eq!(set_login_cookie(&https.to_http_request(), "x"), expected);
     }
 }

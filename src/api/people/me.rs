@@ -22,6 +22,8 @@ pub(super) struct MeAnswer {
     /// `user`, `key`, or `none` without access control.
     kind: &'static str,
     name: String,
+    /// The name that the provider sent; empty for other callers.
+    display_name: String,
     /// The roles of a user by project.
     roles: Roles,
     /// The scopes in the project of the request.
@@ -56,6 +58,7 @@ pub(super) fn answer_me(
         access: parts.is_on,
         kind: caller.map_or("none", Caller::kind),
         name: caller.map_or(String::new(), |caller| caller.name().to_owned()),
+        display_name: record.map_or(String::new(), |record| record.display_name().to_owned()),
         roles: record.map(|record| record.roles.clone()).unwrap_or_default(),
         scopes: caller.map_or_else(all, Caller::scopes),
         project,

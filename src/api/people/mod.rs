@@ -5,6 +5,8 @@
 mod accept;
 mod login;
 mod me;
+mod oidc;
+mod oidc_problem;
 mod profile;
 mod users;
 
@@ -25,6 +27,9 @@ use crate::{
 pub(super) fn routes(mut scope: Scope<'_, AccessParts>) {
     scope.route(Method::POST, "/api/v1/access/login", login::log_in);
     scope.route(Method::POST, "/api/v1/access/logout", login::log_out);
+    scope.route(Method::GET, "/api/v1/access/oidc", oidc::provider);
+    scope.route(Method::GET, "/login/oidc", oidc::begin);
+    scope.route(Method::GET, "/login/oidc/callback", oidc::finish);
     scope.route(Method::POST, "/api/v1/access/accept", accept::accept);
     scope.route(Method::GET, "/api/v1/access/me", me::me);
     scope.route(Method::POST, "/api/v1/access/password", profile::change_password);
@@ -76,6 +81,7 @@ fn refusal(fault: &PeopleFault) -> HttpResponse {
         PeopleFault::Forbidden(_) => (StatusCode::FORBIDDEN, "forbidden"),
         PeopleFault::WrongLogin => (StatusCode::UNAUTHORIZED, "wrong_login"),
         PeopleFault::CodeRequired => (StatusCode::UNAUTHORIZED, "code_required"),
+        PeopleFault::Disabled => (StatusCode::FORBIDDEN, "disabled"),
         PeopleFault::WrongCode => (StatusCode::FORBIDDEN, "wrong_code"),
         PeopleFault::NoSession => (StatusCode::UNAUTHORIZED, "no_session"),
         PeopleFault::SecondFactor(_) => (StatusCode::CONFLICT, "second_factor"),

@@ -64,6 +64,7 @@ impl KnownPeople {
         let record = UserRecord {
             roles,
             password,
+            provider: None,
             totp: None,
             disabled: false,
             created: now.0,
@@ -107,6 +108,11 @@ impl KnownPeople {
         let user = self.user(name)?;
         may_manage(&user.record.roles, caller)?;
         let UserChange { roles, password, disabled, without_totp } = change;
+        if user.record.provider.is_some() && (roles.is_some() || password.is_some()) {
+            let message = "the user logs in at the provider, whose groups give the roles: change \
+                           the groups there, or security.oidc.roles in the settings";
+            return Err(ObjectFault::Invalid(message.to_owned()).into());
+        }
         let mut record = user.record.clone();
         if let Some(roles) = roles {
             roles.check().map_err(ObjectFault::Invalid)?;
@@ -196,6 +202,6 @@ fn may_manage(roles: &Roles, caller: Option<&Caller>) -> Result<(), PeopleFault>
     caller.map_or(Ok(()), |caller| caller.may_manage(roles)).map_err(PeopleFault::Forbidden)
 }
 
-fn random_generation() -> io::Result<u64> {
+pub(super) fn random_generation() -> io::Result<u64> {
     getrandom::u64().map_err(io::Error::other)
 }

@@ -7,6 +7,7 @@
 
 mod changes;
 mod logins;
+mod provided;
 #[cfg(test)]
 mod tests;
 
@@ -37,6 +38,8 @@ struct SharedPeople {
     session_records: Records<SessionRecord>,
     users: LiveValue<BTreeMap<String, Arc<User>>>,
     sessions: RwLock<SessionSet>,
+    /// The digest of the provider's rules; `None` without a provider.
+    provider_rules: RwLock<Option<Digest>>,
     /// The password that is checked for unknown users, so that they take the same time.
     nobody: Password,
     /// Changes hold this lock.
@@ -64,6 +67,9 @@ pub enum PeopleFault {
     /// The code of the second factor is wrong, or was used before.
     #[error("the code is wrong or was used before; wait for the next one")]
     WrongCode,
+    /// An administrator disabled the user, whom a provider identified.
+    #[error("an administrator of Granary disabled this user")]
+    Disabled,
     /// The session has ended.
     #[error("the session has ended: log in again")]
     NoSession,
@@ -91,6 +97,8 @@ impl From<ObjectRefusal> for PeopleFault {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct UserAnswer {
     name: String,
+    /// The name that the provider sent; empty for the daemon's own users.
+    display_name: String,
     roles: Roles,
     /// True with a second factor.
     totp: bool,
@@ -125,6 +133,7 @@ impl KnownPeople {
             session_records,
             users: LiveValue::new(users),
             sessions: RwLock::new(sessions),
+            provider_rules: RwLock::default(),
             nobody: Password::unknown()?,
             change_lock: Mutex::default(),
         })))
@@ -152,7 +161,12 @@ impl KnownPeople {
     fn user_of(&self, session: &SessionRecord) -> Option<Arc<User>> {
         let user = self.0.users.get().get(&session.user).cloned()?;
         let record = &user.record;
-        (record.generation == session.generation && !record.disabled).then_some(user)
+        let is_current = record.provider.as_ref().is_none_or(|provider| {
+            let rules = *self.0.provider_rules.read();
+            rules == Some(provider.rules)
+        });
+        let is_valid = is_current && record.generation == session.generation && !record.disabled;
+        is_valid.then_some(user)
     }
 
     /// Returns the users whom a caller may manage, by name.
@@ -187,12 +201,12 @@ impl KnownPeople {
     fn answer(&self, user: &User, now: UnixMillis) -> UserAnswer {
         let record = &user.record;
         let sessions = self.0.sessions.read();
-        let is_own = |session: &SessionRecord| {
-            session.user == user.name && session.generation == record.generation
-        };
+        let is_own =
+            |session: &SessionRecord| session.user == user.name && self.user_of(session).is_some();
         let sessions = sessions.all(now).filter(|session| is_own(&session.record)).count();
         UserAnswer {
             name: user.name.clone(),
+            display_name: record.display_name().to_owned(),
             roles: record.roles.clone(),
             totp: record.requires_code(),
             password: record.password.is_some(),
@@ -200,7 +214,7 @@ impl KnownPeople {
             created: record.created,
             created_by: record.created_by.clone(),
             last_login: record.last_login,
-            sessions: if record.disabled { 0 } else { sessions },
+            sessions,
         }
     }
 

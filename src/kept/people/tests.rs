@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    access::{Role, SESSION_IDLE_MS, SessionToken},
+    access::{GroupRules, Person, Role, SESSION_IDLE_MS, SessionToken},
     faulty::FaultyMedium,
     model::GranularitySet,
     setup::{NOW, open_on},
@@ -210,4 +210,72 @@ fn sessions_survive_a_restart_and_their_number_is_limited() {
     assert_eq!((valid, fixture.people.session_count()), (expected, 20));
     // The store contains no more.
     assert_eq!(KnownPeople::open(&fixture.store, NOW).unwrap().session_count(), 20);
+}
+
+/// Returns rules in which each group has this role in the project `default`.
+fn rules(issuer: &str, role: Role) -> GroupRules {
+    let roles = BTreeMap::from([("dev".to_owned(), Roles::one("default", role))]);
+    GroupRules::new(issuer, "granary", "groups", roles)
+}
+
+fn ann() -> Person {
+    let (subject, display_name) = ("ann".to_owned(), "Ann Lee".to_owned());
+    Person { subject, display_name, groups: vec!["dev".to_owned()] }
+}
+
+#[test]
+fn a_session_of_a_provider_ends_with_other_roles_and_other_rules() {
+    let fixture = Fixture::with(&[("ann", Role::Admin)]);
+    let people = &fixture.people;
+    let log_in = |rules: &GroupRules| {
+        people.set_provider_rules(Some(rules));
+        let roles = rules.roles_of(&ann()).unwrap();
+        people.log_in_person(&ann(), roles, rules, NOW).unwrap()
+    };
+    let (own, viewers) = (fixture.log_in("ann", None).unwrap(), rules("https://a", Role::Viewer));
+    let (first, second) = (log_in(&viewers), log_in(&viewers));
+    assert_eq!(first.caller.user.name, "oidc:ann");
+    assert!(fixture.is_valid(&first) && fixture.is_valid(&second));
+    // After a restart, the sessions wait for the same rules.
+    let reopened = KnownPeople::open(&fixture.store, NOW).unwrap();
+    let cookie = second.token.reveal().as_bytes();
+    assert!(reopened.check(cookie, NOW).is_none());
+    reopened.set_provider_rules(Some(&viewers));
+    assert_eq!(reopened.check(cookie, NOW).unwrap().user.record.display_name(), "Ann Lee");
+    let editors = rules("https://a", Role::Editor);
+    people.set_provider_rules(Some(&editors));
+    assert!(!fixture.is_valid(&second));
+    let sessions = |name: &str| {
+        let users = people.list(None, NOW).into_iter();
+        users.filter(|user| user.name == name).map(|user| user.sessions).collect::<Vec<_>>()
+    };
+    assert_eq!((sessions("oidc:ann"), sessions("ann")), (vec![0], vec![1]));
+    let third = log_in(&editors);
+    people.set_provider_rules(Some(&viewers));
+    assert!(!fixture.is_valid(&third) && !fixture.is_valid(&second));
+    people.set_provider_rules(None);
+    assert!(!fixture.is_valid(&first) && fixture.is_valid(&own));
+}
+
+#[test]
+fn a_disabled_person_of_a_provider_stays_out_and_another_provider_has_other_people() {
+    let fixture = Fixture::new();
+    let (rules, people) = (rules("https://a", Role::Admin), &fixture.people);
+    people.set_provider_rules(Some(&rules));
+    let log_in = |rules: &GroupRules| {
+        people.log_in_person(&ann(), Roles::one(ALL_PROJECTS, Role::Admin), rules, NOW)
+    };
+    let session = log_in(&rules).unwrap();
+    assert!(!people.has_administrator(), "the provider may be down");
+    let change = |change| people.change("oidc:ann", change, None, NOW).map(|user| user.sessions);
+    let roles = Some(Roles::one("default", Role::Viewer));
+    let refused = change(UserChange { roles, ..UserChange::default() }).unwrap_err();
+    assert!(refused.to_string().contains("security.oidc.roles"), "{refused}");
+    let disabled = UserChange { disabled: Some(true), ..UserChange::default() };
+    assert_eq!(change(disabled).unwrap(), 0);
+    assert!(!fixture.is_valid(&session));
+    assert!(matches!(log_in(&rules), Err(PeopleFault::Disabled)));
+    let other = self::rules("https://b", Role::Admin);
+    people.set_provider_rules(Some(&other));
+    assert!(fixture.is_valid(&log_in(&other).unwrap()));
 }

@@ -26,8 +26,13 @@ impl<'a, D: Deref<Target = Dictionary>> ProjectDictionary<'a, D> {
         self.index.map(|index| &self.all.names[index])
     }
 
+    /// Returns whether all series belong to the project. A project without series sees none.
+    fn owns_all(&self) -> bool {
+        self.index.is_some() && self.all.has_one_project()
+    }
+
     fn is_own(&self, id: SeriesId) -> bool {
-        self.all.has_one_project() || self.all.project_of(id) == self.index
+        self.owns_all() || self.index.is_some() && self.all.project_of(id) == self.index
     }
 
     /// Number of series; deleted ones do not count.
@@ -77,7 +82,7 @@ impl<'a, D: Deref<Target = Dictionary>> ProjectDictionary<'a, D> {
 
     /// Removes series of other projects.
     pub(crate) fn retain_own(&self, ids: &mut Vec<SeriesId>) {
-        if !self.all.has_one_project() {
+        if !self.owns_all() {
             ids.retain(|id| self.is_own(*id));
         }
     }

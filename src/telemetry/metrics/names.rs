@@ -11,7 +11,7 @@ pub const HOST_METRICS: [(&str, &str); 6] = [
 ];
 
 /// All metric names with their help texts.
-pub const METRIC_NAMES: [(&str, &str); 98] = [
+pub const METRIC_NAMES: [(&str, &str); 99] = [
     ("granary_samples_accepted_total", "Samples made durable, by protocol"),
     ("granary_samples_duplicate_total", "Samples that were accepted before, by protocol"),
     ("granary_samples_refused_total", "Permanently refused samples, by protocol and reason"),
@@ -86,6 +86,7 @@ pub const METRIC_NAMES: [(&str, &str); 98] = [
     ("granary_audit_records_total", "Written records of the audit"),
     ("granary_audit_joined_total", "Refusals in the audit that are part of another record"),
     ("granary_audit_lost_total", "Records of the audit that could not be written"),
+    ("granary_provider_logins_total", "Ended logins at the provider, by outcome"),
     ("granary_logins_total", "Checked passwords of users, and refused checks, by outcome"),
     ("granary_sessions", "Sessions of users, with those that ended but were not removed yet"),
     ("granary_hosts", "Hosts that ping, by state"),

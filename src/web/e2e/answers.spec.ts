@@ -206,6 +206,7 @@ async function requestUsers(link: URL) {
   await api.accept(link.hash.replace("#code=", ""), "first", "another horse battery");
   await api.login({ user: "root", password: PASSWORD, code: "123456" });
   await api.caller();
+  await api.provider();
   const password = "another horse battery";
   const roles = { default: "viewer" } as const;
   await api.addUser({ name: "ann", password, roles });

@@ -4,6 +4,7 @@ mod audit;
 mod enroll;
 mod isolation;
 mod matrix;
+mod oidc;
 mod people;
 mod projects;
 mod senders;

@@ -251,6 +251,7 @@ export const api = {
     send<{ silenceID: string }>("POST", "/api/v2/silences", silence),
   expireSilence: (id: string) => send<unknown>("DELETE", `/api/v2/silence/${encoded(id)}`),
   caller: (signal?: AbortSignal) => get<t.CallerAnswer>("/api/v1/access/me", {}, signal),
+  provider: (signal?: AbortSignal) => get<t.ProviderAnswer>("/api/v1/access/oidc", {}, signal),
   login: (login: t.Login) => send<t.CallerAnswer>("POST", LOGIN, login),
   accept: (code: string, user: string, password: string) =>
     send<t.CallerAnswer>("POST", ACCEPT, { code, user, password }),

@@ -18,7 +18,8 @@ export function forgetKey(): void {
 }
 
 export function Account() {
-  const { kind, name } = caller.value ?? { kind: "none", name: "" };
+  const kind = caller.value?.kind ?? "none";
+  const name = caller.value?.display_name || caller.value?.name || "";
   const isOut = loginProblem.value !== null;
   if (key.value !== "") {
     return (

@@ -49,7 +49,7 @@ function Identity({ me }: { me: CallerAnswer }) {
   return (
     <section class="card section" aria-labelledby="identity-title">
       <div class="card-head">
-        <h2 id="identity-title">{me.name}</h2>
+        <h2 id="identity-title">{me.display_name || me.name}</h2>
         {me.kind === "user" && (
           <button
             type="button"

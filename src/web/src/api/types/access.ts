@@ -56,6 +56,8 @@ export interface CallerAnswer {
   /** The kind of credentials; `none` while access control is off. */
   kind: "user" | "key" | "client" | "none";
   name: string;
+  /** The name that the provider sent; empty for other callers. */
+  display_name: string;
   roles: Roles;
   /** The scopes in the project of the request. */
   scopes: Scope[];
@@ -69,6 +71,11 @@ export interface CallerAnswer {
   csrf: string | null;
   /** The latest end of the session. */
   expires: number | null;
+}
+
+/** `/api/v1/access/oidc`: the provider at which people log in; `null` without one. */
+export interface ProviderAnswer {
+  name: string | null;
 }
 
 export interface Login {
@@ -92,6 +99,8 @@ export interface UsersAnswer {
 
 export interface UserEntry {
   name: string;
+  /** The name that the provider sent; empty for the daemon's own users. */
+  display_name: string;
   roles: Roles;
   totp: boolean;
   password: boolean;

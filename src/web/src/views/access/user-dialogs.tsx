@@ -52,10 +52,14 @@ export function ChangeUserDialog({ user, onClose, onDone }: Props) {
       onSubmit={change}
       onClose={onClose}
     >
-      <RoleFields rows={rows} />
+      {user.password ? (
+        <RoleFields rows={rows} />
+      ) : (
+        <p class="muted">The user&apos;s groups at the provider give the roles.</p>
+      )}
       <Choice label="Disabled: the user cannot log in" value={isDisabled} />
       {user.totp && <Choice label="Turn off the second factor" value={isTotpRemoved} />}
-      <Choice label="Set a new password" value={isPasswordSet} />
+      {user.password && <Choice label="Set a new password" value={isPasswordSet} />}
       {isPasswordSet.value && <FirstPassword password={password} />}
       <p class="muted">Each of these changes logs the user out.</p>
     </FormDialog>

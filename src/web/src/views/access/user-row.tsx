@@ -77,6 +77,7 @@ function UserName({ user }: { user: UserEntry }) {
           </span>
         )}
       </span>
+      {user.display_name !== "" && <small class="muted">{user.display_name}</small>}
     </div>
   );
 }

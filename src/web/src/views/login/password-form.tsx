@@ -4,6 +4,7 @@ import { api, ApiError } from "../../api/client";
 import { useAttempt } from "../../parts/attempt";
 import { TextField } from "../../parts/dialog";
 import { PasswordField } from "../../parts/password-field";
+import { ProviderLink } from "./provider-link";
 import { enter } from "./enter";
 import { LoginCard } from "./login-card";
 
@@ -39,9 +40,12 @@ export function PasswordForm({ onKey }: { onKey: () => void }) {
       error={error.value}
       onSubmit={() => void run(logIn)}
       below={
-        <button type="button" class="button quiet" onClick={isCodeNeeded.value ? restart : onKey}>
-          {isCodeNeeded.value ? "Start again" : "Use a key"}
-        </button>
+        <>
+          {!isCodeNeeded.value && <ProviderLink />}
+          <button type="button" class="button quiet" onClick={isCodeNeeded.value ? restart : onKey}>
+            {isCodeNeeded.value ? "Start again" : "Use a key"}
+          </button>
+        </>
       }
     >
       {isCodeNeeded.value ? (
