@@ -101,6 +101,30 @@ impl Caller {
         }
     }
 
+    /// Returns true when the caller may have rights in a project.
+    pub fn may_use(&self, project: &ProjectName) -> bool {
+        match self {
+            Self::Key(caller) => match &caller.key.record.project {
+                KeyProject::All => true,
+                KeyProject::One(own) => own == project,
+            },
+            Self::User(caller) => {
+                caller.user.record.roles.scopes_in(project.as_str()) != Scopes::NONE
+            }
+            Self::Client(_) => project.is_default(),
+        }
+    }
+
+    /// Returns true when the caller's rights include what belongs to all projects together. The
+    /// settings of the daemon name clients with certificates, so they decide about these.
+    pub fn sees_all_projects(&self) -> bool {
+        match self {
+            Self::Key(caller) => caller.key.record.project == KeyProject::All,
+            Self::User(caller) => caller.user.record.roles.is_admin_of(ALL_PROJECTS),
+            Self::Client(_) => true,
+        }
+    }
+
     /// Returns the limit of the senders' names that the caller may use; `None`: all.
     pub fn senders(&self) -> Option<SenderLimit> {
         match self {

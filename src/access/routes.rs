@@ -195,14 +195,26 @@ pub fn row_of(method: &str, path: &str) -> Option<&'static Row> {
     ROUTES.iter().find(fits)
 }
 
+/// Returns true when a route admits callers whose rights are all in another project than the one
+/// that the request names: it shows or changes nothing of a project.
+pub fn admits_other_project(right: Right) -> bool {
+    matches!(right, Right::Open | Right::Own)
+}
+
 /// Returns the table in Markdown: for each route, the scopes whose keys and the roles whose users
-/// may use it.
+/// may use it, and whether rights in another project suffice.
 pub fn table() -> String {
     let rows = ROUTES.iter().map(|Row { methods, path, right, .. }| {
         let methods = if *methods == "*" { "any method" } else { methods };
-        format!("| {methods} `{path}` | {} | {} |\n", keys_with(*right), users_with(*right))
+        let other = if admits_other_project(*right) { "admitted" } else { "403" };
+        let (keys, users) = (keys_with(*right), users_with(*right));
+        format!("| {methods} `{path}` | {keys} | {users} | {other} |\n")
     });
-    std::iter::once("| route | key | user |\n|---|---|---|\n".to_owned()).chain(rows).collect()
+    std::iter::once(
+        "| route | key | user | rights in another project |\n|---|---|---|---|\n".to_owned(),
+    )
+    .chain(rows)
+    .collect()
 }
 
 /// Returns the least role that has a right.

@@ -52,7 +52,8 @@ pub use checkpointer::{
 };
 pub use collector::{
     CollectBatches, CollectFault, CollectRows, Collector, CollectorParts, CollectorSettings,
-    IngestTally, RefusedSample, RowsAnswer, SenderSamples, SharedQuota, protocol_label,
+    IngestTally, RefusedSample, RowsAnswer, SenderSamples, SharedDiskQuota, SharedQuota,
+    protocol_label,
 };
 pub use disk_budget::{BudgetReport, BudgetUse, DiskBudget};
 pub use dropped::DroppedPartitions;

@@ -11,7 +11,8 @@ use serde_json::json;
 
 use super::{AdminParts, answer, scope::Scope};
 use crate::{
-    model::{HostState, with_noun},
+    kept::KnownRules,
+    model::{HostState, ProjectName, with_noun},
     telemetry::SelfReading,
 };
 
@@ -98,7 +99,8 @@ async fn readyz(request: HttpRequest, parts: web::Data<AdminParts>) -> HttpRespo
 /// disk budget will drop, about metrics that may be typos, and about addresses without keys or
 /// encryption, by topic.
 pub(super) fn warnings(parts: &AdminParts) -> BTreeMap<&'static str, String> {
-    let no_receiver = parts.rules.no_receiver().map(|reason| ("no_receiver", reason));
+    let no_receiver = of_projects(parts, KnownRules::no_receiver);
+    let no_receiver = no_receiver.map(|reason| ("no_receiver", reason));
     let budget = parts.budget.warning().map(|reason| ("disk_max", reason));
     let names = parts.near_names.warning(parts.clock.now());
     let names = names.map(|reason| ("near_names", reason));
@@ -139,12 +141,26 @@ pub(super) fn health(parts: &AdminParts) -> (&'static str, BTreeMap<&'static str
     }
     let shortfalls = parts.health.shortfalls().into_iter();
     reasons.extend(shortfalls.map(|(shortfall, reason)| (shortfall.as_str(), reason)));
-    reasons.extend(parts.rules.fault().map(|fault| ("rules", format!("alerts.rules: {fault}"))));
+    let fault = of_projects(parts, KnownRules::fault);
+    reasons.extend(fault.map(|fault| ("rules", format!("alerts.rules: {fault}"))));
     let unread = parts.access.keys.unread().filter(|_| parts.access.is_on);
     reasons.extend(unread.map(|file| ("keys", format!("{file} is damaged; see docs/security.md"))));
-    reasons.extend(parts.rules.left_out().map(|reason| ("alerts", reason)));
+    let left_out = of_projects(parts, KnownRules::left_out);
+    reasons.extend(left_out.map(|reason| ("alerts", reason)));
     reasons.extend(parts.clock.report().reason().map(|reason| ("clock", reason)));
     (if reasons.is_empty() { "ready" } else { "degraded" }, reasons)
+}
+
+/// Returns the first problem of rules, those of `default` first. The problems of other projects
+/// contain the project.
+fn of_projects(
+    parts: &AdminParts,
+    problem: impl Fn(&KnownRules) -> Option<String>,
+) -> Option<String> {
+    let of_other = |(project, rules): &(ProjectName, KnownRules)| {
+        Some(format!("project {project}: {}", problem(rules)?))
+    };
+    problem(&parts.rules).or_else(|| parts.others.iter().find_map(of_other))
 }
 
 pub(super) fn not_found(request: &HttpRequest) -> HttpResponse {

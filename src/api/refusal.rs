@@ -78,6 +78,7 @@ impl Refusal {
             | Self::Collect(
                 CollectFault::SenderLimit
                 | CollectFault::Quota { .. }
+                | CollectFault::DiskQuota { .. }
                 | CollectFault::Memory(NoMemory::Busy)
                 | CollectFault::Write(WriteFault::Busy(_)),
             ) => IngestOutcome::Busy,
@@ -139,7 +140,9 @@ fn collect_fault(fault: &CollectFault) -> HttpResponse {
         CollectFault::SenderLimit => {
             answer::error(StatusCode::SERVICE_UNAVAILABLE, "sender_limit", fault)
         }
-        CollectFault::Quota { .. } => answer::error(StatusCode::TOO_MANY_REQUESTS, "quota", fault),
+        CollectFault::Quota { .. } | CollectFault::DiskQuota { .. } => {
+            answer::error(StatusCode::TOO_MANY_REQUESTS, "quota", fault)
+        }
         CollectFault::Write(fault) => write_fault(fault),
     }
 }

@@ -4,10 +4,7 @@
 
 use std::sync::Arc;
 
-use super::{
-    faults::Faults,
-    sections::{Alerts, Sections},
-};
+use super::{faults::Faults, sections::Sections};
 use crate::{
     alerts::{Alertmanager, ExternalIdentity, Http, LabelSet, is_label_name, read_http},
     kept::RuleSources,
@@ -22,17 +19,19 @@ const LABELS_MAX: usize = 64;
 const LABEL_BYTES_MAX: usize = 1024;
 
 /// Parses Alertmanagers: addresses, or tables with an address and Alertmanager's `http_config`.
-pub(super) fn alertmanagers(alerts: &Alerts, faults: &mut Faults) -> Vec<Alertmanager> {
-    if alerts.alertmanagers.len() > ALERTMANAGERS_MAX {
-        faults.0.push(format!(
-            "alerts.alertmanagers has more than {ALERTMANAGERS_MAX} entries; remove some"
-        ));
+pub(super) fn alertmanagers(
+    setting: &str,
+    values: &[toml::Value],
+    faults: &mut Faults,
+) -> Vec<Alertmanager> {
+    if values.len() > ALERTMANAGERS_MAX {
+        faults.0.push(format!("{setting} has more than {ALERTMANAGERS_MAX} entries; remove some"));
     }
     let read = |raw: &toml::Value| {
         let parsed = alertmanager(raw);
-        parsed.map_err(|fault| faults.0.push(format!("alerts.alertmanagers: {fault}"))).ok()
+        parsed.map_err(|fault| faults.0.push(format!("{setting}: {fault}"))).ok()
     };
-    alerts.alertmanagers.iter().filter_map(read).collect()
+    values.iter().filter_map(read).collect()
 }
 
 fn alertmanager(raw: &toml::Value) -> Result<Alertmanager, String> {

@@ -3,20 +3,22 @@
 //! Must never know: keys, who belongs to a project.
 
 use super::{
+    alerting::alertmanagers,
     faults::Faults,
     sections::{Project, Security},
 };
-use crate::model::ProjectName;
+use crate::{alerts::Alertmanager, model::ProjectName};
 
 /// The maximum number of projects beside `default`: each has three threads.
 const PROJECTS_MAX: usize = 63;
 
 /// A project beside `default`, with its settings.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 #[expect(missing_docs, reason = "the types describe the fields")]
 pub struct ProjectSettings {
     pub name: ProjectName,
     pub settings: Project,
+    pub alertmanagers: Vec<Alertmanager>,
 }
 
 /// Checks the projects, and returns them by name.
@@ -49,7 +51,13 @@ pub(super) fn projects(security: &Security, faults: &mut Faults) -> Vec<ProjectS
             Ok(name) if name.is_default() => faults.0.push(format!(
                 "{place}: this project exists always, with the settings of [limits] and [alerts]"
             )),
-            Ok(name) => projects.push(ProjectSettings { name, settings: settings.clone() }),
+            Ok(name) => {
+                let setting = format!("{place}.alertmanagers");
+                let alertmanagers = alertmanagers(&setting, &settings.alertmanagers, faults);
+                // The raw values may contain secrets.
+                let settings = Project { alertmanagers: Vec::new(), ..settings.clone() };
+                projects.push(ProjectSettings { name, settings, alertmanagers });
+            }
             Err(cause) => faults.0.push(format!("security.projects: {cause}")),
         }
     }

@@ -2,9 +2,14 @@
 //!
 //! Must never know: the stored series.
 
-use super::{faults::Faults, sections::Retention};
+use super::{
+    faults::Faults,
+    projects::ProjectSettings,
+    sections::{Retention, Rule},
+};
 use crate::{
-    model::{GranularitySet, RETENTION_RULES_MAX, RetentionRule},
+    model::{GranularitySet, KeySelector, ProjectName, RETENTION_RULES_MAX, RetentionRule},
+    policy::retention::budget::DiskMax,
     query::key_selector,
 };
 
@@ -14,6 +19,7 @@ const NOTHING: &str = "none";
 /// Checks the rules, and reports every fault.
 pub(super) fn retention_rules(
     given: &Retention,
+    projects: &[ProjectSettings],
     granularities: &GranularitySet,
     faults: &mut Faults,
 ) -> Vec<RetentionRule> {
@@ -44,10 +50,25 @@ pub(super) fn retention_rules(
             };
             levels.push((width.clone(), kept));
         }
-        let selector = key_selector(&rule.selector).map_err(|problem| {
+        let selector = match &rule.selector {
+            // The project selects the series.
+            empty if empty.is_empty() && rule.project.is_some() => KeySelector::new(Vec::new()),
+            selector => key_selector(selector),
+        };
+        let selector = selector.map_err(|problem| {
             faults.0.push(format!("{place}: selector: {problem}"));
         });
-        let Ok(selector) = selector else { continue };
+        let Ok(mut selector) = selector else { continue };
+        if let Some(project) = &rule.project {
+            let others = projects.iter().map(|known| &known.name);
+            let mut known = others.chain([ProjectName::of_default()]);
+            match known.find(|known| known.as_str() == project) {
+                Some(project) => selector = selector.in_project(project),
+                None => faults.0.push(format!(
+                    "{place}: there is no project {project:?}: add [security.projects.{project}]"
+                )),
+            }
+        }
         match RetentionRule::new(&rule.name, selector, &levels, granularities) {
             Ok(rule) if faults.0.len() == found => rules.push(rule),
             Ok(_) => {}
@@ -57,6 +78,28 @@ pub(super) fn retention_rules(
         }
     }
     rules
+}
+
+/// Checks that rules of their own separate the files of projects with a limit of bytes.
+pub(super) fn check_projects(rules: &Retention, projects: &[ProjectSettings], faults: &mut Faults) {
+    for ProjectSettings { name, settings, .. } in projects {
+        let place = format!("security.projects.{name}.disk_max");
+        let is_of_project = |rule: &Rule| {
+            rule.project.as_deref() == Some(name.as_str()) && rule.selector.is_empty()
+        };
+        match settings.disk_max {
+            None => {}
+            Some(DiskMax::Percent(_)) => {
+                faults.0.push(format!("{place} is a percentage: use bytes, such as \"20 GiB\""));
+            }
+            Some(DiskMax::Bytes(_)) if rules.rule.iter().any(is_of_project) => {}
+            Some(DiskMax::Bytes(_)) => faults.0.push(format!(
+                "{place} counts the files of the project's rules of retention: add a \
+                 [[retention.rule]] with project = {:?} and without a selector",
+                name.as_str()
+            )),
+        }
+    }
 }
 
 /// Returns a note for each rule that selects only series of an earlier rule.

@@ -114,7 +114,7 @@ fn is_unset(path: &Path) -> bool {
 }
 
 /// A table `[security.projects.NAME]`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Project {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -125,7 +125,11 @@ pub struct Project {
     pub query_points_max: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queries_max: Option<usize>,
+    #[serde(with = "disk_max_or_none", skip_serializing_if = "Option::is_none")]
+    pub disk_max: Option<DiskMax>,
     pub rules: Vec<String>,
+    /// Addresses, or tables with an address.
+    pub alertmanagers: Vec<toml::Value>,
     pub notifications: PathBuf,
 }
 
@@ -253,6 +257,10 @@ pub struct Retention {
 #[serde(deny_unknown_fields)]
 pub struct Rule {
     pub name: String,
+    /// The project of the rule's series; without it, all projects.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub selector: String,
     pub keep: BTreeMap<String, String>,
 }

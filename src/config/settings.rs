@@ -18,7 +18,7 @@ use super::{
     oidc::provider,
     projects::{ProjectSettings, projects},
     publish::{PublishSettings, publish},
-    retention::retention_rules,
+    retention::{check_projects, retention_rules},
     sections::{DECOMPRESSED_FACTOR, Ingest, Level, Project, Sections, Server, Tls},
 };
 use crate::{
@@ -103,13 +103,17 @@ impl Settings {
         exposure::check(&sections, &mut faults);
         let projects = projects(&sections.security, &mut faults);
         let rules = rules(&sections, &mut faults);
-        let alertmanagers = alertmanagers(&sections.alerts, &mut faults);
+        let setting = "alerts.alertmanagers";
+        let alertmanagers = alertmanagers(setting, &sections.alerts.alertmanagers, &mut faults);
         let provider = provider(&sections, &rules.external.url, &mut faults);
         // The raw values may contain secrets, which only the parsed form hides from logs.
         sections.alerts.alertmanagers.clear();
+        sections.security.projects.clear();
         sections.security.oidc.client_secret.clear();
         let granularities = granularities(&sections.granularity, &mut faults);
-        let retention_rules = retention_rules(&sections.retention, &granularities, &mut faults);
+        let retention_rules =
+            retention_rules(&sections.retention, &projects, &granularities, &mut faults);
+        check_projects(&sections.retention, &projects, &mut faults);
         let has_projects = !projects.is_empty();
         let publishing = publish(&sections.publish, &granularities, has_projects, &mut faults);
         // Like the Alertmanagers, the raw value may contain a password.
@@ -153,17 +157,24 @@ impl Settings {
 
     /// Returns the settings of a project; the defaults for one that is not in the settings.
     pub fn project(&self, name: &ProjectName) -> Project {
-        self.security.projects.get(name.as_str()).cloned().unwrap_or_default()
+        self.project_settings(name).settings
+    }
+
+    /// Returns the checked settings of a project; the defaults for one that is not in the settings.
+    pub fn project_settings(&self, name: &ProjectName) -> ProjectSettings {
+        let known = self.projects.iter().find(|project| project.name == *name);
+        known.cloned().unwrap_or_default()
     }
 
     /// Returns the sources of a project's rules on the named machine.
     pub fn rule_sources_of(&self, name: &ProjectName, machine: Option<&str>) -> RuleSources {
-        let Project { rules, notifications, .. } = self.project(name);
+        let ProjectSettings { settings, alertmanagers, .. } = self.project_settings(name);
+        let Project { rules, notifications, .. } = settings;
         let is_named = !notifications.as_os_str().is_empty();
         RuleSources {
             paths: rules,
             notifications: is_named.then_some(notifications),
-            has_alertmanagers: false,
+            has_alertmanagers: !alertmanagers.is_empty(),
             ..self.rule_sources(machine)
         }
     }

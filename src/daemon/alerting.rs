@@ -5,7 +5,6 @@
 use std::{cell::RefCell, rc::Rc, sync::Arc, time::Duration};
 
 use actix::{Actor, Addr, Arbiter};
-use anyhow::Context;
 
 use super::{start_on_arbiter, within};
 use crate::{
@@ -89,7 +88,7 @@ impl AlertingRoles {
         projects: &[ApiParts],
         lifelines: &Lifelines,
         arbiters: &mut Vec<Arbiter>,
-    ) -> anyhow::Result<Vec<Self>> {
+    ) -> Vec<Self> {
         let mut start = |parts| Self::start_project(settings, parts, lifelines, arbiters);
         projects.iter().map(&mut start).collect()
     }
@@ -99,15 +98,9 @@ impl AlertingRoles {
         parts: &ApiParts,
         lifelines: &Lifelines,
         arbiters: &mut Vec<Arbiter>,
-    ) -> anyhow::Result<Self> {
+    ) -> Self {
         let (admin, query) = (&parts.admin, &parts.query);
-        let is_default = admin.store.project().is_default();
-        // The gauges of alerts are those of the project default.
-        let metrics = if is_default {
-            admin.metrics.clone()
-        } else {
-            Metrics::new().context("register metrics")?
-        };
+        let (project, metrics) = (admin.store.project(), &admin.of_rules);
         let alerter = Alerter::new(AlerterParts {
             rules: admin.rules.clone(),
             hosts: admin.hosts.clone(),
@@ -130,10 +123,14 @@ impl AlertingRoles {
             lifelines: lifelines.clone(),
         }));
         let shared = forwarders.clone();
-        if is_default {
+        if project.is_default() {
             settings.follow(move |settings: &Settings| {
                 shared.borrow_mut().follow_alertmanagers(&settings.alertmanagers);
             });
+        } else {
+            // A reload that changes projects starts all roles again.
+            let alertmanagers = &settings.project_settings(project).alertmanagers;
+            shared.borrow_mut().follow_alertmanagers(alertmanagers);
         }
         let silences = parts.alerting.silences.clone();
         let notifier = Notifier::new(NotifierParts {
@@ -147,7 +144,7 @@ impl AlertingRoles {
             lifeline: lifelines.for_role("notifier"),
         });
         let notifier = start_on_arbiter(arbiters, notifier);
-        Ok(Self { alerter, forwarders, notifier })
+        Self { alerter, forwarders, notifier }
     }
 
     pub(super) async fn stop(&self, step: Duration) {

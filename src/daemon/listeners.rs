@@ -18,7 +18,7 @@ use crate::{
     actors::{
         AuditKeeper, Collector, CollectorParts, CollectorSettings, GraphiteClients,
         GraphiteListeners, GraphiteSockets, GraphiteTimeouts, GraphiteTls, Lifeline, Lifelines,
-        SelfSampler, SelfSamplerParts, SharedQuota, SparklineRefresher,
+        SelfSampler, SelfSamplerParts, SharedDiskQuota, SharedQuota, SparklineRefresher,
     },
     api::{self, ApiParts, Collectors, Connections, OneAtATime, OverviewParts, ProjectApi},
     clock::{Clock, SystemClock},
@@ -26,6 +26,7 @@ use crate::{
     ingest::remote_write::Families,
     kept::LiveValue,
     model::SeriesLimits,
+    policy::retention::budget::DiskMax,
     tls::{Handshakes, ServerTls, Stream},
 };
 
@@ -75,7 +76,7 @@ fn collector_settings(settings: &Settings) -> CollectorSettings {
 fn collector_parts(
     settings: &LiveValue<CollectorSettings>,
     parts: &OverviewParts,
-    quota: Option<SharedQuota>,
+    (quota, disk): (Option<SharedQuota>, Option<SharedDiskQuota>),
 ) -> CollectorParts {
     let (parts, tally) = (&parts.admin, parts.published.ingest.clone());
     CollectorParts {
@@ -89,6 +90,7 @@ fn collector_parts(
         settings: settings.clone(),
         families: Families::default(),
         quota,
+        disk,
     }
 }
 
@@ -117,7 +119,7 @@ pub(super) fn start_graphite(
         return Ok(GraphiteListeners::default());
     }
     let lifeline = lifelines.for_role("Graphite collector");
-    let collector = collector_parts(&receiving.collectors, &parts.overview, None);
+    let collector = collector_parts(&receiving.collectors, &parts.overview, (None, None));
     let collector = start_collector(collector, lifeline, arbiters);
     let timeouts = GraphiteTimeouts {
         first: settings.server.client_timeout,
@@ -146,7 +148,7 @@ pub(super) fn start_self_sampler(
     let admin = parts.admin.clone();
     let sampler = SelfSampler::new(SelfSamplerParts {
         collector: start_collector(
-            collector_parts(&receiving.collectors, &parts.overview, None),
+            collector_parts(&receiving.collectors, &parts.overview, (None, None)),
             lifeline,
             arbiters,
         ),
@@ -203,9 +205,13 @@ impl CollectingParts {
         arbiters: &mut Vec<Arbiter>,
     ) -> Self {
         let lifeline = lifelines.for_role("collector of large bodies");
-        let quota = settings.project(parts.admin.store.project()).samples_per_second;
-        let quota = quota.map(SharedQuota::new);
-        let collector = collector_parts(&receiving.collectors, &parts.overview, quota);
+        let project = settings.project(parts.admin.store.project());
+        let disk = match project.disk_max {
+            Some(DiskMax::Bytes(bytes_max)) => Some(SharedDiskQuota::new(bytes_max)),
+            Some(DiskMax::Percent(_)) | None => None,
+        };
+        let quotas = (project.samples_per_second.map(SharedQuota::new), disk);
+        let collector = collector_parts(&receiving.collectors, &parts.overview, quotas);
         let large = start_collector(collector.clone(), lifeline, arbiters);
         Self { parts: parts.clone(), collector, large }
     }

@@ -202,7 +202,7 @@ impl Daemon {
         let (http, sockets) = (&addresses.http, &addresses.graphite);
         let graphite =
             start_graphite(sockets, settings, &receiving, &parts, &lifelines, &mut arbiters)?;
-        let of_projects = ProjectRoles::start(settings, &projects, &lifelines, &mut arbiters)?;
+        let of_projects = ProjectRoles::start(settings, &projects, &lifelines, &mut arbiters);
         let self_sampler =
             start_self_sampler(settings, &receiving, &parts, &lifelines, &mut arbiters);
         let server =
@@ -315,6 +315,10 @@ fn all_projects(
     for (store, cardinality) in cardinality.into_iter().skip(1) {
         projects.push(project_parts(settings, default, (store.project(), cardinality))?);
     }
+    let rules = |parts: &ApiParts| (parts.admin.store.project().clone(), parts.admin.rules.clone());
+    let others: Vec<_> = projects.iter().skip(1).map(rules).collect();
+    projects[0].admin.others.clone_from(&others);
+    projects[0].overview.admin.others = others;
     Ok(projects)
 }
 
@@ -332,17 +336,17 @@ impl ProjectRoles {
         projects: &[ApiParts],
         lifelines: &Lifelines,
         arbiters: &mut Vec<Arbiter>,
-    ) -> anyhow::Result<Self> {
+    ) -> Self {
         let mut host_keepers = Vec::new();
         for ApiParts { admin, .. } in projects {
             let role = HostKeeper::new(admin.hosts.clone(), lifelines.for_role("host keeper"));
             host_keepers.push(start_on_arbiter(arbiters, role));
         }
-        let alerting = AlertingRoles::start(settings, projects, lifelines, arbiters)?;
+        let alerting = AlertingRoles::start(settings, projects, lifelines, arbiters);
         let role = sparkline_refresher(projects, lifelines);
         let sparkline_refresher = start_on_arbiter(arbiters, role);
         let tails = projects.iter().map(|project| project.query.tails.clone()).collect();
-        Ok(Self { host_keepers, alerting, sparkline_refresher, tails })
+        Self { host_keepers, alerting, sparkline_refresher, tails }
     }
 }
 

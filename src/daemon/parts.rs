@@ -9,6 +9,7 @@ use tokio::sync::Semaphore;
 
 use crate::{
     actors::{PublishedState, WriterHandle},
+    alerts::Alertmanager,
     api::{
         AccessParts, AdminParts, AlertingParts, ApiParts, Bodies, BodyLimits, HostNames,
         KeyFailures, Logins, ObjectsParts, OverviewLimits, OverviewParts, ProviderLogins,
@@ -27,7 +28,7 @@ use crate::{
     oidc::Provider,
     query::{PromqlSettings, QueryLimits, QueryResources, Scheduler},
     store::{SnapshotFolder, Store, StoreLimits},
-    telemetry::{Health, Metrics},
+    telemetry::Metrics,
 };
 
 /// The shared state of hosts, rules, silences, keys, codes and users.
@@ -110,7 +111,7 @@ pub(super) fn api_parts(
         hosts: hosts.clone(),
         rules: rules.clone(),
         silences: silences.clone(),
-        alertmanagers: settings.derive(alertmanager_urls),
+        alertmanagers: settings.derive(|settings| alertmanager_urls(&settings.alertmanagers)),
         graphite_templates: settings.derive(|settings| settings.graphite_templates.clone()),
         limits: limits.clone(),
         promql: settings.derive(Settings::promql_settings),
@@ -137,8 +138,10 @@ pub(super) fn api_parts(
         store,
         writer: writer.clone(),
         clock,
+        of_rules: metrics.clone(),
         metrics,
         health: published.health.clone(),
+        others: Vec::new(),
         budget: published.budget.clone(),
         near_names: published.near_names.clone(),
         hosts,
@@ -179,8 +182,7 @@ pub(super) fn project_parts(
     let known = hosts.clone();
     settings.after_changes(move |settings| known.set_hosts_max(settings.limits.senders_max));
     let sources = settings.rule_sources_of(name, machine_name().as_deref());
-    // The gauges of rules are those of the project default.
-    let own_metrics = Metrics::new().context("register metrics")?;
+    let own_metrics = default.admin.metrics.for_project().context("register metrics")?;
     let rules = KnownRules::open(sources, &settings.promql_settings(), own_metrics.clone());
     let silences =
         KnownSilences::open(&store, bounds::SILENCES_KEPT).context("read the silences")?;
@@ -201,7 +203,8 @@ pub(super) fn project_parts(
     query.hosts = hosts.clone();
     query.rules = rules.clone();
     query.silences = silences.clone();
-    query.alertmanagers = LiveValue::new(Vec::new());
+    let alertmanagers = &settings.project_settings(name).alertmanagers;
+    query.alertmanagers = LiveValue::new(alertmanager_urls(alertmanagers));
     query.limits = limits.clone();
     query.promql = promql;
     query.resources = default.query.resources.with_own_cache();
@@ -218,7 +221,8 @@ pub(super) fn project_parts(
     admin.hosts = hosts;
     admin.rules = rules;
     admin.query_limits = limits;
-    admin.health = Health::default();
+    admin.health = admin.health.for_project(name);
+    admin.of_rules = own_metrics;
     parts.overview.query = parts.query.clone();
     parts.overview.admin = parts.admin.clone();
     parts.overview.published.ingest = default.overview.published.ingest.for_project(name);
@@ -329,8 +333,8 @@ fn query_permits(settings: &mut LiveSettings) -> LiveValue<Semaphore> {
     permits
 }
 
-fn alertmanager_urls(settings: &Settings) -> Vec<String> {
-    settings.alertmanagers.iter().map(|alertmanager| alertmanager.url.clone()).collect()
+fn alertmanager_urls(alertmanagers: &[Alertmanager]) -> Vec<String> {
+    alertmanagers.iter().map(|alertmanager| alertmanager.url.clone()).collect()
 }
 
 fn overview_limits(settings: &Settings) -> OverviewLimits {

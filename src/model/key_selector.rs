@@ -6,8 +6,10 @@ use std::fmt;
 
 use regex::{Regex, RegexBuilder};
 
-use super::{METRIC_TAG, SeriesKey, go_regex};
+use super::{METRIC_TAG, ProjectName, SeriesKey, go_regex};
 
+/// The tag of a matcher that compares the project of a series; no tag of a series has this name.
+pub const PROJECT_TAG: &str = "\u{1}project";
 /// The size limit of a compiled pattern.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
 
@@ -39,8 +41,8 @@ impl TagComparison {
     }
 }
 
-/// A condition on a tag of a series. The metric's name is the tag [`METRIC_TAG`]; a missing tag
-/// matches like an empty one.
+/// A condition on a tag of a series. The metric's name is the tag [`METRIC_TAG`], the project the
+/// tag [`PROJECT_TAG`]; a missing tag matches like an empty one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TagMatcher {
     /// The name of the tag.
@@ -85,17 +87,28 @@ impl KeySelector {
         Ok(Self { matchers, patterns })
     }
 
+    /// Adds the condition that a series belongs to a project.
+    #[must_use]
+    pub fn in_project(mut self, project: &ProjectName) -> Self {
+        let (tag, comparison) = (PROJECT_TAG.to_owned(), TagComparison::Equal);
+        self.matchers.push(TagMatcher { tag, comparison, value: project.to_string() });
+        self.patterns.push(None);
+        self
+    }
+
     /// Returns the matchers.
     pub fn matchers(&self) -> &[TagMatcher] {
         &self.matchers
     }
 
-    /// Returns true when a series matches all matchers.
-    pub fn selects(&self, key: &SeriesKey) -> bool {
+    /// Returns true when a series of a project matches all matchers.
+    pub fn selects(&self, project: &str, key: &SeriesKey) -> bool {
         self.matchers.iter().zip(&self.patterns).all(|(matcher, pattern)| {
-            let is_metric = matcher.tag == METRIC_TAG;
-            let value =
-                if is_metric { key.metric() } else { key.tag(&matcher.tag).unwrap_or_default() };
+            let value = match &*matcher.tag {
+                METRIC_TAG => key.metric(),
+                PROJECT_TAG => project,
+                tag => key.tag(tag).unwrap_or_default(),
+            };
             let matches = pattern
                 .as_ref()
                 .map_or_else(|| value == matcher.value, |pattern| pattern.is_match(value));
@@ -112,6 +125,7 @@ impl fmt::Display for KeySelector {
         for (index, matcher) in self.matchers.iter().enumerate() {
             let comma = if index > 0 { ", " } else { "" };
             let TagMatcher { tag, comparison, value } = matcher;
+            let tag = if tag == PROJECT_TAG { "project" } else { tag };
             write!(f, "{comma}{tag}{}{value:?}", comparison.operator())?;
         }
         f.write_str("}")
@@ -121,7 +135,7 @@ impl fmt::Display for KeySelector {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::SeriesLimits;
+    use crate::{DEFAULT_PROJECT, SeriesLimits};
     use TagComparison::{Equal, NotEqual, NotPattern, Pattern};
 
     #[test]
@@ -147,7 +161,11 @@ mod tests {
             (&[], [true, true]),
         ] {
             let selector = selector(matchers).unwrap();
-            assert_eq!([&web, &db].map(|key| selector.selects(key)), expected, "{selector}");
+            assert_eq!(
+                [&web, &db].map(|key| selector.selects(DEFAULT_PROJECT, key)),
+                expected,
+                "{selector}"
+            );
         }
         assert!(selector(&[("host", Pattern, "(")]).is_err());
         let shown = selector(&[(METRIC_TAG, Pattern, "a\"b"), ("host", NotEqual, "x")]).unwrap();

@@ -62,7 +62,7 @@ pub use host::{
     AgentRecord, AgentStatus, HostChanges, HostEvent, HostEventEntry, HostEventKind, HostRecord,
     HostRecords, HostState, HostStatus, HostTotals, ListeningSpan, StoredHosts,
 };
-pub use key_selector::{KeySelector, TagComparison, TagMatcher};
+pub use key_selector::{KeySelector, PROJECT_TAG, TagComparison, TagMatcher};
 pub use metric_limits::MetricLimits;
 pub use own_sender::{OWN_SENDER_PREFIX, former_name, is_own_sender, own_sender};
 pub use partition::PartitionId;

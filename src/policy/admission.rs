@@ -105,7 +105,7 @@ impl RefusalReason {
                  administrator to raise series_max of the project in security.projects"
             }
             Self::SenderLimit => {
-                "the store has its maximum number of senders: raise limits.senders_max"
+                "the project has its maximum number of senders: raise limits.senders_max"
             }
             Self::StaleNumber => {
                 "the batch's seq is too far behind the sender's latest, or its epoch is older than \

@@ -46,8 +46,8 @@ pub use documents::{
     CellLocation, DocumentsAnswer, DocumentsForm, DocumentsRequest, LevelPart, LevelsDocument,
     MinuteTotals, NestedDocument, PreallocateAnswer, PreallocateRequest, PreallocatedLevel, Row,
     ShownDocument, ShownPart, ShownSlot, SlotNumber, SlotValue, SlotValues, StoredCell,
-    StoredDocumentAnswer, StoredDocumentRequest, StoredPartition, StoredSeries, documents,
-    preallocate, stored_document,
+    StoredDocumentAnswer, StoredDocumentRequest, StoredPartition, documents, preallocate,
+    stored_document,
 };
 pub use error::QueryError;
 pub use expression_limits::ExpressionLimits;
@@ -73,9 +73,9 @@ pub use series::{
     COVERED_SERIES_MAX, Cardinality, ChangeAnswer, ChangedSeries, CoverageAnswer, CoverageRequest,
     ErasedResolution, ErasureAnswer, FacetsAnswer, FindAnswer, FindRequest, FoundMetric, Labels,
     ListedMetric, MatchOperator, NewName, Rank, RequestedSeries, Selector, SeriesAnswer,
-    SeriesCounts, SeriesEntry, SeriesMatcher, SeriesMerge, TagFacet, ValueFacet, cardinality,
-    facets, find, list_label_names, list_label_values, list_metrics, preview, select_series,
-    series, series_counts, series_coverage, whole_pattern, with_samples_since,
+    SeriesCounts, SeriesEntry, SeriesMatcher, SeriesMerge, SeriesToken, TagFacet, ValueFacet,
+    cardinality, facets, find, list_label_names, list_label_values, list_metrics, preview,
+    select_series, series, series_counts, series_coverage, whole_pattern, with_samples_since,
 };
 pub use stream::{ExportPage, ExportRequest, Tail, TailCell, TailEvent, TailRequest, export};
 pub use time::{CalendarUnit, Resolution, Timestamp, time_zone, zone_name};

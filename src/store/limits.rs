@@ -9,9 +9,9 @@ pub struct StoreLimits {
     pub series_max: usize,
     /// The maximum number of series that one sender may register.
     pub sender_series_max: usize,
-    /// The maximum number of senders that number their batches.
+    /// The maximum number of senders of each project that number their batches.
     pub senders_max: usize,
-    /// The milliseconds without an accepted batch after which a store with the maximum number of
+    /// The milliseconds without an accepted batch after which a project with the maximum number of
     /// senders forgets a sender.
     pub sender_idle_ms: i64,
     /// The milliseconds without a sample after which a sender, one of several that send the same

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use parking_lot::Mutex;
 
-use crate::store::StoreError;
+use crate::{model::ProjectName, store::StoreError};
 
 /// A problem of one of the daemon's roles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -73,7 +73,11 @@ impl Shortfall {
 
 /// The current conditions with their reasons. Clones are cheap.
 #[derive(Debug, Clone, Default)]
-pub struct Health(Arc<HealthState>);
+pub struct Health {
+    state: Arc<HealthState>,
+    /// The project to which the parts of shortfalls belong.
+    project: ProjectName,
+}
 
 #[derive(Debug, Default)]
 struct HealthState {
@@ -89,44 +93,54 @@ struct Reason {
 }
 
 impl Health {
+    /// Returns a handle whose shortfalls name a project.
+    pub fn for_project(&self, project: &ProjectName) -> Self {
+        Self { state: self.state.clone(), project: project.clone() }
+    }
+
     /// Sets a condition with its reason.
     pub fn raise(&self, condition: Condition, reason: impl Into<String>) {
         let reason = Reason { text: reason.into(), is_disk_full: false };
-        self.0.conditions.lock().insert(condition, reason);
+        self.state.conditions.lock().insert(condition, reason);
     }
 
     /// Sets a condition after a failed operation of the store.
     pub fn raise_fault(&self, condition: Condition, fault: &StoreError) {
         let reason = Reason { text: fault.reason(), is_disk_full: fault.is_disk_full() };
-        self.0.conditions.lock().insert(condition, reason);
+        self.state.conditions.lock().insert(condition, reason);
     }
 
     /// Clears a condition.
     pub fn clear(&self, condition: Condition) {
-        self.0.conditions.lock().remove(&condition);
+        self.state.conditions.lock().remove(&condition);
     }
 
     /// Returns the current conditions with their reasons; empty when the daemon is ready.
     pub fn reasons(&self) -> Vec<(Condition, String)> {
-        let reasons = self.0.conditions.lock();
+        let reasons = self.state.conditions.lock();
         reasons.iter().map(|(condition, reason)| (*condition, reason.text.clone())).collect()
     }
 
     /// Returns the reason of a condition that a full disk caused.
     pub fn full_disk(&self) -> Option<String> {
-        let reasons = self.0.conditions.lock();
+        let reasons = self.state.conditions.lock();
         reasons.values().find(|reason| reason.is_disk_full).map(|reason| reason.text.clone())
     }
 
     /// Sets the reason of a shortfall for one part, or clears it.
     pub fn set_shortfall(&self, shortfall: Shortfall, part: &str, reason: Option<String>) {
-        let mut shortfalls = self.0.shortfalls.lock();
+        let part = if self.project.is_default() {
+            part.to_owned()
+        } else {
+            format!("project {}: {part}", self.project)
+        };
+        let mut shortfalls = self.state.shortfalls.lock();
         if let Some(reason) = reason {
-            shortfalls.entry(shortfall).or_default().insert(part.to_owned(), reason);
+            shortfalls.entry(shortfall).or_default().insert(part, reason);
             return;
         }
         let parts = shortfalls.get_mut(&shortfall);
-        let is_last = parts.is_some_and(|parts| parts.remove(part).is_some() && parts.is_empty());
+        let is_last = parts.is_some_and(|parts| parts.remove(&part).is_some() && parts.is_empty());
         if is_last {
             shortfalls.remove(&shortfall);
         }
@@ -135,7 +149,7 @@ impl Health {
     /// Returns the current shortfalls, each with its first reason and the number of further
     /// reasons.
     pub fn shortfalls(&self) -> Vec<(Shortfall, String)> {
-        let shortfalls = self.0.shortfalls.lock();
+        let shortfalls = self.state.shortfalls.lock();
         let shown = shortfalls.iter().filter_map(|(shortfall, parts)| {
             let (part, reason) = parts.first_key_value()?;
             let more = match parts.len() - 1 {

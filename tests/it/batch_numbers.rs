@@ -2,7 +2,10 @@
 //! that its batches would get one by one.
 
 use granary::{
-    model::{AcceptedBatch, BatchNumber, BatchVerdict, Deduplication, Kind, SeriesId, TimesTally},
+    model::{
+        AcceptedBatch, BatchNumber, BatchVerdict, Deduplication, Kind, ProjectName, SeriesId,
+        TimesTally,
+    },
     store::{Appender, Store, StoreLimits},
 };
 use proptest::prelude::*;
@@ -109,6 +112,41 @@ fn a_batch_without_samples_uses_no_number() {
     assert_eq!(commit(&mut appender, &[empty(1, 1)]), [BatchVerdict::Duplicate]);
     assert_eq!(commit(&mut appender, &[batch("a", 1, 1 << 62)]), [BatchVerdict::FarNumber]);
     assert_eq!(commit(&mut appender, &[batch("a", 1, 2)]), [accepted]);
+}
+
+#[test]
+fn a_new_sender_replaces_one_of_its_own_project() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, mut appender) = open_with_series(dir.path());
+    let limits = StoreLimits { senders_max: 2, sender_idle_ms: 5 * HOUR, ..StoreLimits::default() };
+    appender.set_limits(limits);
+    let accepted = BatchVerdict::Accepted(TimesTally::default());
+    let red = ProjectName::new("red").unwrap();
+    let send = |appender: &mut Appender, agents: &[&str], hours: i64| {
+        let group: Vec<_> = agents.iter().map(|agent| batch(agent, 1, 1)).collect();
+        appender.commit(&[], &group, NOW.plus(hours * HOUR)).unwrap().batches
+    };
+    let of_red = ["a", "b", "c", "d"].map(|name| red.stored_name(name));
+    let [a, b, c, d] = of_red.each_ref().map(|name| &**name);
+    assert_eq!(send(&mut appender, &["a", "b", a], 0), [accepted; 3]);
+    assert_eq!(send(&mut appender, &[b], 9), [accepted]);
+    // The senders of the other project were silent for longest, too, and stay.
+    assert_eq!(send(&mut appender, &[c, d], 10), [accepted, BatchVerdict::SenderLimit]);
+    let names = |store: &Store| {
+        store.senders().into_iter().map(|sender| sender.name.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&store), ["a", "b"]);
+    assert_eq!(names(&store.for_project(&red)), ["b", "c"]);
+    assert_eq!((store.sender_count(), store.sender_count_max()), (4, 2));
+    // The counts survive a start, and removed senders make room.
+    store.checkpoint(NOW).unwrap();
+    drop((store, appender));
+    let (store, mut appender) = open(dir.path(), NOW);
+    appender.set_limits(limits);
+    assert_eq!(send(&mut appender, &[d], 10), [BatchVerdict::SenderLimit]);
+    assert_eq!(appender.forget(&[c.into()], NOW).unwrap(), 1);
+    assert_eq!(send(&mut appender, &[d, "c"], 10), [accepted, accepted]);
+    assert_eq!(names(&store), ["b", "c"]);
 }
 
 #[test]

@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, ops::ControlFlow, path::Path, sync::Arc};
 
 use granary::{
     model::{
-        AcceptedBatch, BatchNumber, BatchVerdict, Deduplication, DefinitionVerdict, HostChanges,
-        HostRecord, Kind, ProjectName, SeriesInfo,
+        AcceptedBatch, BatchNumber, BatchVerdict, Deduplication, DefinitionVerdict, GranularitySet,
+        HostChanges, HostRecord, KeySelector, Kind, ProjectName, RetentionRule, SeriesInfo,
     },
     store::{
         Appender, ChangeAction, ErasureRequest, Folder, Matcher, Medium, ObjectKind, SeriesChange,
@@ -161,6 +161,56 @@ fn a_project_has_a_limit_of_series_of_its_own() {
     assert_eq!(define(&red, &["a", "b", "c"]), 2);
     assert_eq!(define(&red, &["b", "c"]), 1, "a known series stays");
     assert_eq!(define(&default, &["a", "b", "c"]), 3);
+}
+
+/// Returns a rule that keeps all series of a project without minutes.
+fn rule_of(project: &ProjectName) -> RetentionRule {
+    let selector = KeySelector::new(Vec::new()).unwrap().in_project(project);
+    let levels = [("1m".to_owned(), None)];
+    RetentionRule::new("of_red", selector, &levels, &GranularitySet::default()).unwrap()
+}
+
+#[test]
+fn a_rule_of_retention_can_select_a_project_whose_files_are_its_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let [default, red, _] = projects();
+    let open = |rules: Option<&[RetentionRule]>| {
+        let medium = Arc::new(Folder::new(dir.path()).unwrap());
+        let set = GranularitySet::default();
+        let (store, appender, _) = Store::open_with_rules(medium, set, rules, NOW).unwrap();
+        (store, appender)
+    };
+    let rules = [rule_of(&red)];
+    let (mut store, mut appender) = open(Some(&rules));
+    for project in [&default, &red] {
+        for seq in 1..=3 {
+            assert!(send(&mut appender, project, seq, 1.0).is_accepted());
+        }
+    }
+    let later = NOW.plus(48 * HOUR);
+    for restarts in 0..3 {
+        store.checkpoint(later).unwrap();
+        let count = |project: &ProjectName, level: usize| {
+            let store = store.for_project(project);
+            let id = store.dictionary().select(&matchers())[0];
+            setup::slots(&store, level, NOW.minus(5 * HOUR)..NOW, id).len()
+        };
+        let levels: Vec<_> =
+            store.all_granularities().iter().map(|level| level.name.clone()).collect();
+        let own = levels.iter().position(|level| level == "5m@of_red").unwrap();
+        assert_eq!((count(&default, 0), count(&red, 0)), (1, 0), "{restarts}: {levels:?}");
+        assert_eq!((count(&default, own), count(&red, own)), (0, 1));
+        // Both have the same key, and only the files of the rule count for the project.
+        let bytes = [&default, &red].map(|project| store.for_project(project).bytes_of_project());
+        let of_rule = store
+            .partitions()
+            .into_iter()
+            .filter(|partition| levels[partition.id.granularity.0].ends_with("@of_red"));
+        assert_eq!(bytes, [0, of_rule.map(|partition| partition.bytes).sum()]);
+        assert!(bytes[1] > 0);
+        drop((store, appender));
+        (store, appender) = open((restarts > 0).then_some(&rules[..]));
+    }
 }
 
 fn downgrade_directory(dir: &Path) -> Result<u64, String> {

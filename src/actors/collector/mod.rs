@@ -16,7 +16,9 @@ use actix::prelude::{Actor, Context, Handler, ResponseFuture};
 use granary_protocol::IngestAnswer;
 
 pub use batches::CollectBatches;
-pub use parts::{CollectFault, CollectorParts, CollectorSettings, SharedQuota, protocol_label};
+pub use parts::{
+    CollectFault, CollectorParts, CollectorSettings, SharedDiskQuota, SharedQuota, protocol_label,
+};
 pub use rows::{CollectRows, RowsAnswer};
 pub use tally::{IngestTally, RefusedSample, SenderSamples};
 

@@ -23,6 +23,9 @@ use crate::{
     telemetry::{Metrics, Protocol},
 };
 
+/// The time between two counts of a project's bytes on disk.
+const DISK_CHECK_MS: u64 = 1000;
+
 /// The reason why a request was rejected as a whole.
 #[derive(Debug, thiserror::Error)]
 pub enum CollectFault {
@@ -49,13 +52,27 @@ pub enum CollectFault {
         /// The quota.
         per_second: u64,
     },
+    /// The files of the project have the bytes that it may use.
+    #[error(
+        "the project {project} has {bytes} bytes on disk and may have {bytes_max}: keep its series \
+         for a shorter time, or ask the administrator to raise disk_max of the project in \
+         security.projects"
+    )]
+    DiskQuota {
+        /// The project.
+        project: ProjectName,
+        /// The present bytes.
+        bytes: u64,
+        /// The quota.
+        bytes_max: u64,
+    },
     /// Decoding the request needs too much memory.
     #[error(transparent)]
     Memory(#[from] NoMemory),
     /// The store has its maximum number of senders; batches of known senders in the request are
     /// accepted.
     #[error(
-        "the store is at its limit of senders, and none was silent for seven days: remove \
+        "the project is at its limit of senders, and none was silent for seven days: remove \
          some with `granary senders remove` or raise limits.senders_max"
     )]
     SenderLimit,
@@ -98,6 +115,35 @@ pub struct CollectorParts {
     pub families: Families,
     /// The project's quota of samples, if it has one.
     pub quota: Option<SharedQuota>,
+    /// The project's quota of bytes on disk, if it has one.
+    pub disk: Option<SharedDiskQuota>,
+}
+
+/// The quota of bytes of a project, which all of its collectors share.
+#[derive(Debug, Clone)]
+pub struct SharedDiskQuota {
+    bytes_max: u64,
+    watch: Stopwatch,
+    /// The bytes at the last check, and the time of the next one.
+    last: Arc<Mutex<(u64, u64)>>,
+}
+
+impl SharedDiskQuota {
+    /// Creates a quota.
+    pub fn new(bytes_max: u64) -> Self {
+        Self { bytes_max, watch: Stopwatch::start(), last: Arc::default() }
+    }
+
+    /// Returns the bytes on disk at the last check.
+    fn bytes(&self, store: &Store) -> u64 {
+        let mut last = self.last.lock();
+        let (bytes, next_check) = &mut *last;
+        let now = self.watch.millis();
+        if now >= *next_check {
+            (*bytes, *next_check) = (store.bytes_of_project(), now + DISK_CHECK_MS);
+        }
+        *bytes
+    }
 }
 
 /// The quota of samples of a project, which all of its collectors share.
@@ -136,11 +182,19 @@ impl CollectorSettings {
 }
 
 impl CollectorParts {
-    /// Takes samples from the project's quota.
+    /// Takes samples from the project's quotas.
     ///
     /// # Errors
-    /// The quota is used up.
+    /// A quota is used up.
     pub(super) fn take_quota(&self, samples: u64) -> Result<(), CollectFault> {
+        if let Some(disk) = &self.disk {
+            let (bytes, bytes_max) = (disk.bytes(&self.store), disk.bytes_max);
+            if bytes >= bytes_max {
+                self.metrics.requests_refused.with_label_values(&["quota"]).inc();
+                let project = self.store.project().clone();
+                return Err(CollectFault::DiskQuota { project, bytes, bytes_max });
+            }
+        }
         let Some(SharedQuota { per_second, watch, quota }) = &self.quota else { return Ok(()) };
         if quota.lock().take(samples, watch.millis()) {
             return Ok(());

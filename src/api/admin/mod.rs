@@ -21,7 +21,7 @@ use crate::{
     actors::{BudgetReport, WriterHandle},
     clock::TrustedClock,
     kept::{KnownHosts, KnownRules, KnownSettings, LiveValue, NearNames, Snapshots},
-    model::SeriesLimits,
+    model::{ProjectName, SeriesLimits},
     query::QueryLimits,
     store::Store,
     telemetry::{Health, Metrics},
@@ -36,7 +36,11 @@ pub struct AdminParts {
     pub writer: WriterHandle,
     pub clock: TrustedClock,
     pub metrics: Metrics,
+    /// The metrics of the project's rules and alerts.
+    pub of_rules: Metrics,
     pub health: Health,
+    /// The rules of other projects, whose faults the daemon's health includes.
+    pub others: Vec<(ProjectName, KnownRules)>,
     pub budget: BudgetReport,
     pub near_names: NearNames,
     pub hosts: KnownHosts,

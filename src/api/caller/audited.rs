@@ -125,6 +125,7 @@ pub(super) fn note_refusal(
         AccessRefusal::WrongCode => (AuditKind::Code, ""),
         AccessRefusal::Lacks { kind, name, .. }
         | AccessRefusal::OtherProject { kind, name, .. }
+        | AccessRefusal::OneProject { kind, name, .. }
         | AccessRefusal::NoProject { kind, name, .. } => match *kind {
             "user" => (AuditKind::User, name.as_str()),
             "client" => (AuditKind::Client, name.as_str()),

@@ -6,6 +6,7 @@
 mod attempts;
 mod audited;
 mod credentials;
+mod project;
 mod provider_logins;
 mod refusal;
 mod session;
@@ -34,12 +35,12 @@ use granary_protocol::RENEW_KEY_HEADER;
 use super::body::Bodies;
 use crate::{
     access::{
-        Caller, ClientCaller, ClientScopes, Denial, FAILURES_MAX, FailedKeys, KeyProject, Right,
-        Role, Row, UserCaller, admit, csrf_of,
+        Caller, ClientCaller, ClientScopes, Denial, FAILURES_MAX, FailedKeys, Right, Role, Row,
+        UserCaller, admit, csrf_of,
     },
     clock::TrustedClock,
     kept::{Audit, KnownCodes, KnownKeys, KnownPeople, LiveValue},
-    model::{DEFAULT_PROJECT, PROJECT_NAME_BYTES_MAX, ProjectName},
+    model::ProjectName,
     telemetry::Metrics,
     tls::ClientCertificate,
 };
@@ -48,7 +49,7 @@ pub(super) use attempts::{Outcome, Turn, address};
 pub(super) use audited::{note_caller, note_object};
 pub(super) use provider_logins::AskFault;
 pub use provider_logins::ProviderLogins;
-use refusal::{AccessRefusal, PROJECT_HEADER};
+use refusal::AccessRefusal;
 pub(super) use session::{login_cookie, set_cookie, set_login_cookie};
 
 /// The header of responses to a key that its holder should renew.
@@ -106,6 +107,11 @@ pub(super) fn caller(request: &HttpRequest) -> Option<Caller> {
     request.extensions().get::<Caller>().cloned()
 }
 
+/// Returns the project of a request.
+pub(super) fn project(request: &HttpRequest) -> ProjectName {
+    request.extensions().get::<ProjectName>().cloned().unwrap_or_default()
+}
+
 /// Returns the text that changes with the cookie of a user's request must repeat.
 pub(super) fn csrf_text(request: &HttpRequest, caller: &Caller) -> Option<String> {
     match caller {
@@ -138,6 +144,7 @@ impl AccessParts {
         }
         if let Some(caller) = &caller {
             request.extensions_mut().insert(caller.clone());
+            request.extensions_mut().insert(self.projects[project].clone());
         }
         // The parts that are added last are those that a handler receives.
         if let Some(parts) = parts.get(project).filter(|_| project > 0) {
@@ -250,48 +257,6 @@ impl AccessParts {
                 Err(AccessRefusal::Lacks { scopes, kind: kind(), name: name() })
             }
         }
-    }
-
-    /// Returns the index of the project of a request, and notes it for a user. The state of the
-    /// daemon belongs to no project.
-    fn choose_project(
-        &self,
-        right: Right,
-        caller: &mut Caller,
-        head: &RequestHead,
-    ) -> Result<usize, AccessRefusal> {
-        let mut headers = head.headers.get_all(PROJECT_HEADER);
-        let (header, second) = (headers.next(), headers.next());
-        if second.is_some() {
-            return Err(AccessRefusal::Ambiguous);
-        }
-        let header = header.map(|name| String::from_utf8_lossy(name.as_bytes()));
-        let (kind, name) = (caller.kind(), caller.name().to_owned());
-        let own = match &caller {
-            Caller::Key(key) => key.key.record.project.clone(),
-            // The roles of a user decide about each project.
-            Caller::User(_) => KeyProject::All,
-            Caller::Client(_) => KeyProject::default(),
-        };
-        let project = match (&own, &header) {
-            (KeyProject::One(own), None) => own.as_str(),
-            (KeyProject::One(own), Some(named)) if *named == own.as_str() => own.as_str(),
-            (KeyProject::One(_), Some(_)) => {
-                return Err(AccessRefusal::OtherProject { own, kind, name });
-            }
-            (KeyProject::All, None) => DEFAULT_PROJECT,
-            (KeyProject::All, Some(named)) => &**named,
-        };
-        let index = self.projects.iter().position(|known| known.as_str() == project);
-        let Some(index) = index else {
-            let project = project.chars().take(PROJECT_NAME_BYTES_MAX).collect();
-            return Err(AccessRefusal::NoProject { project, kind, name });
-        };
-        if let Caller::User(user) = caller {
-            user.project = self.projects[index].clone();
-        }
-        let is_of_daemon = matches!(right, Right::Operate | Right::Control);
-        Ok(if is_of_daemon { 0 } else { index })
     }
 
     /// Returns the caller with the request's key, or else with the session of its cookie.

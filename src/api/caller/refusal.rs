@@ -48,7 +48,16 @@ pub(super) enum AccessRefusal {
         /// The name of the caller.
         name: String,
     },
-    /// The settings have no project of this name.
+    /// The request needs a key of all projects.
+    OneProject {
+        /// The project of the caller.
+        own: KeyProject,
+        /// The kind of the caller's credentials.
+        kind: &'static str,
+        /// The name of the caller.
+        name: String,
+    },
+    /// The settings have no project of this name, or the caller has no role in it.
     NoProject {
         /// The name of the project.
         project: String,
@@ -74,8 +83,10 @@ impl AccessRefusal {
             Self::NoSession => "session",
             Self::Csrf => "csrf",
             Self::Lacks { .. } => "scope",
-            Self::OtherProject { .. } | Self::NoProject { .. } => "project",
             Self::NeedsFactor(_) => "second_factor",
+            Self::OtherProject { .. } | Self::OneProject { .. } | Self::NoProject { .. } => {
+                "project"
+            }
             Self::Busy => "audit",
             Self::Unread(_) => "unread",
         }
@@ -93,6 +104,7 @@ impl AccessRefusal {
             | Self::NeedsFactor(_)
             | Self::Lacks { .. }
             | Self::OtherProject { .. }
+            | Self::OneProject { .. }
             | Self::NoProject { .. } => StatusCode::FORBIDDEN,
             Self::Busy | Self::Unread(_) => StatusCode::SERVICE_UNAVAILABLE,
         }
@@ -157,10 +169,18 @@ impl AccessRefusal {
                 );
                 answer::error(self.status(), "forbidden", message)
             }
-            Self::NoProject { project, .. } => {
+            Self::OneProject { own, kind, .. } => {
                 let message = format!(
-                    "there is no project {project:?}: the administrator adds it to \
-                     security.projects in the settings"
+                    "the {kind} belongs to the project {own}, and this request shows the state of \
+                     all projects: use a key of all projects (`granary key add --project '*'`)"
+                );
+                answer::error(self.status(), "forbidden", message)
+            }
+            Self::NoProject { project, kind, .. } => {
+                let message = format!(
+                    "there is no project {project:?}, or the {kind} has no right in it: \
+                     administrators add projects to security.projects in the settings, and users \
+                     with `granary user add`"
                 );
                 answer::error(self.status(), "forbidden", message)
             }

@@ -54,12 +54,13 @@ fn store_limits(parts: &OverviewParts) -> Vec<Limit> {
     let (objects, bytes) = store.objects_size();
     let (series_max, sender_max) = (limits.series_max, limits.sender_series_max);
     let (cells, cells_max) = (store.catalog_bytes(), store.cell_bytes_due(&bounds));
+    let (of_project, senders) = ("senders of the largest project", store.sender_count_max());
     let (of_sender, of_journal) =
         ("series of the largest sender", "bytes of the journal that wait for a checkpoint");
     vec![
         Limit::new("series", store.all_series().len(), series_max, "limits.series_max"),
         Limit::new(of_sender, largest, sender_max, "limits.sender_series_max"),
-        Limit::new("senders", store.sender_count(), limits.senders_max, "limits.senders_max"),
+        Limit::new(of_project, senders, limits.senders_max, "limits.senders_max"),
         Limit::new("bytes of cells in memory", cells, cells_max, "storage.catalog_bytes_max"),
         Limit::new(of_journal, journal, bounds.journal_bytes_max, "storage.catalog_bytes_max"),
         Limit::without_setting("objects of one kind", objects, OBJECTS_MAX),

@@ -9,8 +9,9 @@ use serde::Serialize;
 
 use crate::{
     access::{Caller, Roles, Scope, Scopes, UserRecord},
-    api::caller::{AccessParts, caller, csrf_text, set_cookie},
+    api::caller::{AccessParts, caller, csrf_text, project, set_cookie},
     kept::NewSession,
+    model::ProjectName,
 };
 
 /// The caller of a request.
@@ -26,7 +27,12 @@ pub(super) struct MeAnswer {
     display_name: String,
     /// The roles of a user by project.
     roles: Roles,
+    /// The scopes in the project of the request.
     scopes: Scopes,
+    /// The project of the request.
+    project: ProjectName,
+    /// The projects among which the caller may choose.
+    projects: Vec<ProjectName>,
     /// True with a second factor.
     totp: bool,
     /// True when the user must set up a second factor before all else.
@@ -42,7 +48,7 @@ pub(super) struct MeAnswer {
 /// Returns the answer about a caller, with the text for changes with the session's cookie.
 pub(super) fn answer_me(
     parts: &AccessParts,
-    caller: Option<&Caller>,
+    (caller, project): (Option<&Caller>, ProjectName),
     csrf: Option<String>,
 ) -> MeAnswer {
     let user = match caller {
@@ -58,6 +64,8 @@ pub(super) fn answer_me(
         display_name: record.map_or(String::new(), |record| record.display_name().to_owned()),
         roles: record.map(|record| record.roles.clone()).unwrap_or_default(),
         scopes: caller.map_or_else(all, Caller::scopes),
+        project,
+        projects: caller.map(|caller| parts.projects_of(caller)).unwrap_or_default(),
         totp: record.is_some_and(UserRecord::requires_code),
         totp_required: user.is_some_and(|user| parts.lacks_factor(user)),
         password: record.is_some_and(|record| record.password.is_some()),
@@ -69,7 +77,8 @@ pub(super) fn answer_me(
 pub(super) async fn me(request: HttpRequest, parts: web::Data<AccessParts>) -> HttpResponse {
     let caller = caller(&request);
     let csrf = caller.as_ref().and_then(|caller| csrf_text(&request, caller));
-    HttpResponse::Ok().json(answer_me(&parts, caller.as_ref(), csrf))
+    let project = project(&request);
+    HttpResponse::Ok().json(answer_me(&parts, (caller.as_ref(), project), csrf))
 }
 
 /// Answers with the caller of a new session, and sets its cookie.
@@ -80,8 +89,8 @@ pub(super) fn begun(
     status: StatusCode,
 ) -> HttpResponse {
     parts.metrics.people.sessions.set(parts.people.session_count() as i64);
-    let caller = Caller::User(session.caller.clone());
-    let me = answer_me(parts, Some(&caller), Some(session.csrf().to_string()));
+    let (caller, project) = parts.at_home(session.caller.clone());
+    let me = answer_me(parts, (Some(&caller), project), Some(session.csrf().to_string()));
     let cookie = set_cookie(request, session.token.reveal());
     HttpResponse::build(status).insert_header((header::SET_COOKIE, cookie)).json(me)
 }

@@ -17,7 +17,7 @@ use crate::{
     },
     query::{
         self, AggregateRequest, Budget, ChartRequest, DocumentsRequest, ExportRequest, QueryError,
-        StoredDocumentRequest,
+        StoredDocumentAnswer, StoredDocumentRequest,
     },
     telemetry::QueryOutcome,
 };
@@ -84,17 +84,22 @@ pub(super) async fn documents(params: QueryString, parts: web::Data<QueryParts>)
 
 /// Returns a document with its bytes.
 pub(super) async fn stored_document(
+    request: HttpRequest,
     params: QueryString,
     parts: web::Data<QueryParts>,
 ) -> HttpResponse {
-    respond("storage", valid_params(params), parts, |params, parts, budget| {
+    // The size of a partition tells of other projects.
+    let shows_partition = parts.access.has_one_project() || parts.access.shows_state(&request);
+    respond("storage", valid_params(params), parts, move |params, parts, budget| {
         params.allow_only(&[&SERIES_PARAMS, &STORED_DOCUMENT_PARAMS])?;
         let request = StoredDocumentRequest {
             selector: params.metric_selector()?,
             granularity: params.granularity(),
             time: params.time(parts.clock.now())?,
         };
-        query::stored_document(&parts.store, budget, &request)
+        let answer = query::stored_document(&parts.store, budget, &request)?;
+        let partition = answer.partition.filter(|_| shows_partition);
+        Ok(StoredDocumentAnswer { partition, ..answer })
     })
     .await
 }
@@ -108,8 +113,8 @@ pub(super) async fn export(params: QueryString, parts: web::Data<QueryParts>) ->
             selector: params.selector()?,
             resolution: params.resolution(),
             range: params.range(now.clock)?,
-            after: params.after,
-            upto: params.upto,
+            after: params.after.clone(),
+            upto: params.upto.clone(),
             shells: params.shells,
         };
         query::export(&parts.store, budget, &request, &parts.limits.get(), now.earliest())

@@ -8,7 +8,8 @@ use serde::Deserialize;
 use crate::{
     model::{Span, UnixMillis, quoted_words, tag_pairs},
     query::{
-        Display, DocumentsForm, QueryError, Rank, Resolution, Selector, SeriesMerge, time_zone,
+        Display, DocumentsForm, QueryError, Rank, Resolution, Selector, SeriesMerge, SeriesToken,
+        time_zone,
     },
 };
 
@@ -44,9 +45,9 @@ pub(super) struct Params {
     /// The time of a stored document.
     time: Option<String>,
     /// The last series of the previous page of an export.
-    pub(super) after: Option<u32>,
+    pub(super) after: Option<SeriesToken>,
     /// The newest series at the time of an export's first page.
-    pub(super) upto: Option<u32>,
+    pub(super) upto: Option<SeriesToken>,
     /// True to include preallocated documents without samples.
     #[serde(default)]
     pub(super) shells: bool,

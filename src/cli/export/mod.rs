@@ -193,8 +193,8 @@ fn run(
             number("end", page.end.to_string()),
             number("resolution", page.resolution.clone()),
         ];
-        next.extend(page.after.map(|after| number("after", after.to_string())));
-        next.extend(page.upto.map(|upto| number("upto", upto.to_string())));
+        next.extend(page.after.map(|after| number("after", after)));
+        next.extend(page.upto.map(|upto| number("upto", upto)));
         state.next = Some(next);
         state.bytes += bytes.len() as u64;
         keep(&bytes, state)?;

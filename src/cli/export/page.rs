@@ -12,8 +12,8 @@ use crate::model::Kind;
 pub(super) struct Page {
     pub(super) total: u64,
     pub(super) done: u64,
-    pub(super) after: Option<u32>,
-    pub(super) upto: Option<u32>,
+    pub(super) after: Option<String>,
+    pub(super) upto: Option<String>,
     pub(super) start: i64,
     pub(super) end: i64,
     pub(super) resolution: String,

@@ -12,7 +12,7 @@ pub use nested::{MinuteTotals, NestedDocument, SlotNumber, SlotValue, SlotValues
 pub use preallocation::{PreallocateAnswer, PreallocateRequest, PreallocatedLevel, preallocate};
 pub use stored::{
     CellLocation, ShownDocument, ShownPart, ShownSlot, StoredCell, StoredDocumentAnswer,
-    StoredDocumentRequest, StoredPartition, StoredSeries, stored_document,
+    StoredDocumentRequest, StoredPartition, stored_document,
 };
 
 use std::collections::BTreeMap;

@@ -36,12 +36,12 @@ pub struct StoredDocumentRequest {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StoredDocumentAnswer {
     /// The series of the document.
-    pub series: StoredSeries,
+    pub series: SeriesEntry,
     /// Name of the granularity.
     pub granularity: String,
     /// The location of the cells of the requested slot.
     pub state: CellLocation,
-    /// The partition of the document, if it exists.
+    /// The partition of the document, if it exists. All projects share it.
     pub partition: Option<StoredPartition>,
     /// The document, if it exists.
     pub document: Option<ShownDocument>,
@@ -49,16 +49,6 @@ pub struct StoredDocumentAnswer {
     pub head: Vec<StoredCell>,
     /// Cells of the document's slots in memory; they are durable in the journal.
     pub memory: Vec<StoredCell>,
-}
-
-/// A series with its ID.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct StoredSeries {
-    /// The ID in this store.
-    pub id: u32,
-    /// The metric, tags, kind and unit.
-    #[serde(flatten)]
-    pub entry: SeriesEntry,
 }
 
 /// The location of the cells of a slot; the newest location when there are several.
@@ -171,7 +161,7 @@ pub fn stored_document(
         show(&entry, &stored_granularity, range, &stored)
     });
     Ok(StoredDocumentAnswer {
-        series: StoredSeries { id: id.0, entry },
+        series: entry,
         granularity: granularity.name.clone(),
         state,
         partition: partition.map(|info| StoredPartition::new(info, granularity)),
@@ -206,7 +196,8 @@ fn granularity(store: &Store, name: Option<&str>) -> Result<GranularityIndex, Qu
     let all = store.all_granularities();
     let found = all.iter().position(|granularity| granularity.name == name).map(GranularityIndex);
     found.ok_or_else(|| {
-        let names: Vec<_> = all.iter().map(|granularity| granularity.name.as_str()).collect();
+        let named = store.granularities().iter();
+        let names: Vec<_> = named.map(|granularity| granularity.name.as_str()).collect();
         let names = names.join(", ");
         QueryError::Invalid(format!("resolution={name:?} is not a granularity; use one of {names}"))
     })

@@ -47,7 +47,7 @@ pub fn series(
     limits: &QueryLimits,
 ) -> Result<SeriesAnswer, QueryError> {
     let page = selector.page(store, budget, (None, None), limits.lines_max, |_| {})?;
-    let (total, found) = page.map_or((0, Vec::new()), |page| (page.total, page.series));
+    let (total, found) = (page.total, page.series);
     budget.reserve(found.iter().map(|(_, info)| SeriesEntry::bytes_of(info)).sum())?;
     let series = found.iter().map(|(_, info)| SeriesEntry::new(info)).collect();
     let note = (total == 0).then(|| suggestion::note(store, selector)).flatten();

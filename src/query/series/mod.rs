@@ -17,6 +17,7 @@ pub(super) mod selection;
 pub(super) mod selector;
 mod series_coverage;
 pub(super) mod suggestion;
+mod token;
 
 pub use cardinality::{Cardinality, cardinality};
 pub use counts::{SeriesCounts, series_counts};
@@ -36,3 +37,4 @@ pub use selector::{Selector, SeriesEntry};
 pub use series_coverage::{
     COVERED_SERIES_MAX, CoverageAnswer, CoverageRequest, RequestedSeries, series_coverage,
 };
+pub use token::SeriesToken;

@@ -6,7 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     model::{Kind, METRIC_TAG, SeriesId, SeriesInfo, SeriesKey},
-    query::{Budget, QueryError, QueryLimits},
+    query::{
+        Budget, QueryError, QueryLimits,
+        series::token::{SeriesToken, hash_of},
+    },
     store::{Matcher, Store},
 };
 
@@ -46,7 +49,7 @@ pub(crate) struct SeriesPage {
     /// Number of matching series before this page.
     pub(crate) before: usize,
     /// The newest series that is included in the pages.
-    pub(crate) upto: Option<u32>,
+    pub(crate) upto: Option<SeriesToken>,
     /// The series of the page, in order.
     pub(crate) series: Vec<(SeriesId, SeriesInfo)>,
 }
@@ -75,6 +78,27 @@ impl SeriesEntry {
     }
 }
 
+/// Returns the series of a parameter's token, if it is one of `ids`.
+fn find_token(
+    store: &Store,
+    budget: &Budget,
+    ids: &[SeriesId],
+    (name, token): (&str, &SeriesToken),
+) -> Result<(SeriesId, SeriesKey), QueryError> {
+    let hash = token.hash();
+    for chunk in ids.chunks(CHUNK) {
+        budget.check()?;
+        let dictionary = store.dictionary();
+        let mut known = chunk.iter().filter_map(|id| Some((*id, dictionary.key(*id)?)));
+        if let Some((id, key)) = known.find(|(_, key)| Some(hash_of(key)) == hash) {
+            return Ok((id, key.clone()));
+        }
+    }
+    Err(QueryError::Invalid(format!(
+        "{name} is not a matching series, or the series was deleted: begin again without {name}"
+    )))
+}
+
 fn text_bytes(info: &SeriesInfo) -> usize {
     let tags = info.key.tags().map(|(name, value)| name.len() + value.len());
     info.key.metric().len() + tags.sum::<usize>()
@@ -93,29 +117,22 @@ impl Selector {
 
     /// Returns the first `count` matching series after the series `after`, in order of metric and
     /// tags. Series newer than `upto` are left out. `visit` is called with every matching series.
-    /// Returns `None` when `after` does not match.
     ///
     /// # Errors
-    /// When the budget is used up.
+    /// When `after` or `upto` does not match, or the budget is used up.
     pub(crate) fn page(
         &self,
         store: &Store,
         budget: &Budget,
-        (after, upto): (Option<u32>, Option<u32>),
+        (after, upto): (Option<&SeriesToken>, Option<&SeriesToken>),
         count: usize,
         mut visit: impl FnMut(&SeriesInfo),
-    ) -> Result<Option<SeriesPage>, QueryError> {
+    ) -> Result<SeriesPage, QueryError> {
         let mut ids = store.dictionary().select(&self.matchers());
-        ids.retain(|id| upto.is_none_or(|upto| id.0 <= upto));
-        let after = match after.map(SeriesId) {
-            None => None,
-            Some(id) if ids.binary_search(&id).is_ok() => {
-                let key = store.dictionary().key(id).cloned();
-                let Some(key) = key else { return Ok(None) };
-                Some(key)
-            }
-            Some(_) => return Ok(None),
-        };
+        let find = |name, token| find_token(store, budget, &ids, (name, token));
+        let last = upto.map(|token| find("upto", token)).transpose()?;
+        let after = after.map(|token| find("after", token)).transpose()?.map(|(_, key)| key);
+        ids.retain(|id| last.as_ref().is_none_or(|(last, _)| id <= last));
         let (mut total, mut before) = (0, 0);
         // The series of the page, a heap with the last of them on top.
         let mut page: BinaryHeap<(SeriesKey, SeriesId)> = BinaryHeap::new();
@@ -144,8 +161,11 @@ impl Selector {
             series.extend(chunk.iter().filter_map(|(_, id)| Some((*id, dictionary.info(*id)?))));
         }
         charge(budget, &series)?;
-        let upto = upto.or(ids.last().map(|id| id.0));
-        Ok(Some(SeriesPage { total, before, upto, series }))
+        let last = last.map(|(_, key)| key).or_else(|| {
+            let dictionary = store.dictionary();
+            ids.iter().rev().find_map(|id| dictionary.key(*id).cloned())
+        });
+        Ok(SeriesPage { total, before, upto: last.as_ref().map(SeriesToken::new), series })
     }
 
     /// Returns the matching series in order of their keys. The limit is `lines_max`, or

@@ -12,7 +12,7 @@ use serde::{Serialize, Serializer, ser::SerializeTuple};
 use crate::{
     model::{Cell, Granularity, UnixMillis},
     query::{
-        Budget, QueryError, QueryLimits, Resolution, Selector, SeriesEntry,
+        Budget, QueryError, QueryLimits, Resolution, Selector, SeriesEntry, SeriesToken,
         cells::coverage::coverage,
         documents::check_count,
         series::selector::SeriesPage,
@@ -36,9 +36,9 @@ pub struct ExportRequest {
     /// The time range; documents that overlap it are exported whole.
     pub range: Range<UnixMillis>,
     /// The last series of the previous page.
-    pub after: Option<u32>,
+    pub after: Option<SeriesToken>,
     /// The newest series to include, so that all pages contain the same series.
-    pub upto: Option<u32>,
+    pub upto: Option<SeriesToken>,
     /// True to include preallocated documents without samples.
     pub shells: bool,
 }
@@ -51,9 +51,9 @@ pub struct ExportPage {
     /// Number of series up to the end of this page.
     done: usize,
     /// The parameter `after` of the next request; `None` on the last page.
-    after: Option<u32>,
+    after: Option<SeriesToken>,
     /// The parameter `upto` of the next request.
-    upto: Option<u32>,
+    upto: Option<SeriesToken>,
     start: i64,
     end: i64,
     resolution: String,
@@ -134,18 +134,15 @@ pub fn export(
     let per_page = PAGE_SLOTS.min(limits.points_max as i64) / slots.max(1);
     let count = (per_page.max(1) as usize).min(limits.lines_max.max(1));
     let mut tags = BTreeSet::new();
-    let found =
-        request.selector.page(store, budget, (request.after, request.upto), count, |info| {
-            for (name, _) in info.key.tags() {
-                if !tags.contains(name) {
-                    tags.insert(name.to_owned());
-                }
+    let tokens = (request.after.as_ref(), request.upto.as_ref());
+    let found = request.selector.page(store, budget, tokens, count, |info| {
+        for (name, _) in info.key.tags() {
+            if !tags.contains(name) {
+                tags.insert(name.to_owned());
             }
-        })?;
-    let Some(SeriesPage { total, before, upto, series: page }) = found else {
-        let after = request.after.unwrap_or_default();
-        return Err(QueryError::Invalid(format!("after={after} is not a matching series")));
-    };
+        }
+    })?;
+    let SeriesPage { total, before, upto, series: page } = found;
     let ids: Vec<_> = page.iter().map(|(id, _)| *id).collect();
     let view = store.view(coverage.stored(index), range, &ids)?;
     let mut series = Vec::with_capacity(page.len());
@@ -163,7 +160,7 @@ pub fn export(
     Ok(ExportPage {
         total,
         done,
-        after: ids.last().filter(|_| done < total).map(|id| id.0),
+        after: page.last().filter(|_| done < total).map(|(_, info)| SeriesToken::new(&info.key)),
         upto,
         start: request.range.start.0,
         end: request.range.end.0,

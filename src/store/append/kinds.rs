@@ -96,7 +96,8 @@ impl Appender {
             pairs.map(|((old, _), new)| SeriesUpdate::merge(*old, SeriesId(new))).collect();
         updates.sort_unstable_by_key(|update| update.id);
         inner.journal.change_series(first, &new, &updates)?;
-        let added = new.iter().map(|info| (info.kind, inner.rules.history(&info.key)));
+        let added =
+            new.iter().map(|info| (info.kind, inner.rules.history(&info.sender, &info.key)));
         let added: Vec<_> = added.collect();
         let mut catalog = inner.catalog.write();
         for (kind, history) in added {

@@ -22,6 +22,7 @@ use std::{
 use foldhash::fast::RandomState;
 
 use super::{
+    catalog::senders::NoneIdle,
     dictionary::changes::{ChangeRefusal, SeriesChange},
     error::StoreError,
     handle::Store,
@@ -49,8 +50,7 @@ pub struct Appender {
     forgotten: Forgotten,
     picks: ReplicaPicks,
     kind_changes: KindChanges,
-    /// No sender counts as idle before this time.
-    none_idle_before: UnixMillis,
+    none_idle: NoneIdle,
 }
 
 impl Appender {
@@ -65,7 +65,7 @@ impl Appender {
             forgotten: Forgotten::default(),
             picks: ReplicaPicks::default(),
             kind_changes: KindChanges::default(),
-            none_idle_before: UnixMillis::MIN,
+            none_idle: NoneIdle::new(),
         }
     }
 
@@ -106,7 +106,7 @@ impl Appender {
             batches,
             &self.limits,
             now,
-            &mut self.none_idle_before,
+            &mut self.none_idle,
         );
         let forgotten: Vec<_> = judged.forgotten.drain(..).map(AcceptedBatch::forget).collect();
         let mut batches_verdicts = judged.verdicts;
@@ -183,7 +183,8 @@ impl Appender {
         counters.journal_bytes.add(self.record.len() as u64);
         counters.samples.add(all().map(|batch| batch.values.len() as u64).sum());
         let rules = &inner.rules;
-        let new = new_series.rows.iter().map(|info| (info.kind, rules.history(&info.key)));
+        let new =
+            new_series.rows.iter().map(|info| (info.kind, rules.history(&info.sender, &info.key)));
         let new: Vec<_> = new.collect();
         let mut catalog = inner.catalog.write();
         for (kind, history) in new {

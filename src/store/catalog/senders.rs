@@ -13,7 +13,7 @@ use std::{
 use crate::{
     model::{
         AcceptedBatch, BatchNumber, BatchVerdict, SenderWindow, SequenceVerdict, UnixMillis,
-        is_own_sender,
+        is_own_sender, split_stored_name,
     },
     store::limits::StoreLimits,
 };
@@ -33,12 +33,17 @@ pub struct SenderInfo {
     pub series: usize,
 }
 
-/// The windows of all senders.
+/// The windows of all senders, by their stored names.
 #[derive(Debug, Default)]
 pub(crate) struct Senders {
     windows: HashMap<Arc<str>, SenderWindow>,
+    /// The number of senders of each project.
+    counts: HashMap<Box<str>, usize>,
     changed: BTreeSet<Arc<str>>,
 }
+
+/// The time before which no sender of a project can be idle, by project.
+pub(crate) type NoneIdle = HashMap<Box<str>, UnixMillis>;
 
 /// The verdicts on the batches of a group.
 #[derive(Debug, Default)]
@@ -59,21 +64,39 @@ impl Senders {
         ran_until: UnixMillis,
         now: UnixMillis,
     ) {
-        let changed = &mut self.changed;
-        self.windows.extend(windows.into_iter().map(|(sender, window)| {
+        for (sender, window) in windows {
             let mut window = window.unwrap_or_else(|| {
-                changed.insert(sender.clone());
+                self.changed.insert(sender.clone());
                 SenderWindow::unknown_until(ran_until)
             });
             if window.last_batch_at() == UnixMillis(0) {
                 window.touch(now);
             }
-            (sender, window)
-        }));
+            *self.window(&sender) = window;
+        }
+    }
+
+    /// The window of a sender, which is added if it is new.
+    fn window(&mut self, sender: &Arc<str>) -> &mut SenderWindow {
+        let counts = &mut self.counts;
+        self.windows.entry(sender.clone()).or_insert_with(|| {
+            *counts.entry(split_stored_name(sender).0.into()).or_default() += 1;
+            SenderWindow::default()
+        })
     }
 
     pub(crate) fn len(&self) -> usize {
         self.windows.len()
+    }
+
+    /// The number of senders of a project.
+    pub(crate) fn count_of(&self, project: &str) -> usize {
+        self.counts.get(project).copied().unwrap_or(0)
+    }
+
+    /// The number of senders of the project that has most.
+    pub(crate) fn count_max(&self) -> usize {
+        self.counts.values().copied().max().unwrap_or(0)
     }
 
     pub(crate) fn has(&self, sender: &str) -> bool {
@@ -98,10 +121,14 @@ impl Senders {
     pub(crate) fn apply(&mut self, number: &BatchNumber, now: UnixMillis) {
         self.changed.insert(number.sender.clone());
         if number.forgets() {
-            self.windows.remove(&number.sender);
+            let is_known = self.windows.remove(&number.sender).is_some();
+            let count = self.counts.get_mut(split_stored_name(&number.sender).0);
+            if let Some(count) = count.filter(|_| is_known) {
+                *count -= 1;
+            }
             return;
         }
-        let window = self.windows.entry(number.sender.clone()).or_default();
+        let window = self.window(&number.sender);
         window.mark(number.epoch, number.seq);
         window.touch(now);
     }
@@ -117,19 +144,19 @@ impl Senders {
     }
 
     /// Decides on the batches of a group with copies of their senders' windows, in the order in
-    /// which the batches will be applied. `none_before` caches the time before which no sender can
-    /// be idle.
+    /// which the batches will be applied. The limit applies to each project, and a new sender replaces one of
+    /// its own project.
     pub(crate) fn verdicts(
         &self,
         batches: &[AcceptedBatch],
         limits: &StoreLimits,
         now: UnixMillis,
-        none_before: &mut UnixMillis,
+        none_idle: &mut NoneIdle,
     ) -> GroupVerdicts {
         let mut group_verdicts = GroupVerdicts::default();
         let mut copies: HashMap<&str, SenderWindow> = HashMap::new();
-        let mut room = limits.senders_max.saturating_sub(self.windows.len());
-        let mut has_searched = false;
+        // The room for senders of each project, and whether idle ones were searched.
+        let mut rooms: HashMap<&str, (usize, bool)> = HashMap::new();
         for batch in batches {
             let verdict = match batch.number() {
                 _ if batch.values.is_empty() => self.judge_empty(batch, &copies),
@@ -140,16 +167,20 @@ impl Senders {
                         Entry::Vacant(free) => {
                             let known = self.windows.get(&number.sender).cloned();
                             let is_new = known.is_none();
-                            if is_new && room == 0 && !has_searched {
-                                has_searched = true;
-                                group_verdicts.forgotten =
-                                    self.idle(batches, limits, now, none_before);
-                                room = group_verdicts.forgotten.len();
+                            let project = split_stored_name(&number.sender).0;
+                            let (room, has_searched) = rooms.entry(project).or_insert_with(|| {
+                                (limits.senders_max.saturating_sub(self.count_of(project)), false)
+                            });
+                            if is_new && *room == 0 && !*has_searched {
+                                *has_searched = true;
+                                let idle = self.idle(project, batches, (limits, now), none_idle);
+                                *room = idle.len();
+                                group_verdicts.forgotten.extend(idle);
                             }
                             // Other senders that use up the limit must not block the daemon's own
                             // senders.
-                            let has_room = !is_new || room > 0 || is_own_sender(&number.sender);
-                            room = room.saturating_sub(usize::from(is_new));
+                            let has_room = !is_new || *room > 0 || is_own_sender(&number.sender);
+                            *room = room.saturating_sub(usize::from(is_new));
                             has_room.then(|| free.insert(known.unwrap_or_default()))
                         }
                     };
@@ -180,21 +211,23 @@ impl Senders {
         BatchVerdict::Empty
     }
 
-    /// Returns the senders to remove: the senders that have been idle for longest, and longer than
+    /// Returns the senders of a project to remove: those that were idle for longest, and longer than
     /// the limit.
     fn idle(
         &self,
+        project: &str,
         batches: &[AcceptedBatch],
-        limits: &StoreLimits,
-        now: UnixMillis,
-        none_before: &mut UnixMillis,
+        (limits, now): (&StoreLimits, UnixMillis),
+        none_idle: &mut NoneIdle,
     ) -> Vec<Arc<str>> {
-        if now < *none_before {
+        if none_idle.get(project).is_some_and(|none_before| now < *none_before) {
             return Vec::new();
         }
         let numbers = batches.iter().filter_map(AcceptedBatch::number);
         let in_group: HashSet<&str> = numbers.map(|number| &*number.sender).collect();
-        let others = self.windows.iter().filter(|(sender, _)| !in_group.contains(&***sender));
+        let is_other =
+            |sender: &str| split_stored_name(sender).0 == project && !in_group.contains(sender);
+        let others = self.windows.iter().filter(|(sender, _)| is_other(sender));
         let mut all: Vec<_> =
             others.map(|(sender, window)| (window.last_batch_at(), sender)).collect();
         all.sort_unstable();
@@ -203,7 +236,7 @@ impl Senders {
         let idle = all.iter().take_while(|(heard, _)| *heard < before).take(share);
         let idle: Vec<_> = idle.map(|(_, sender)| Arc::clone(sender)).collect();
         if let (true, Some((oldest, _))) = (idle.is_empty(), all.first()) {
-            *none_before = oldest.plus(limits.sender_idle_ms);
+            none_idle.insert(project.into(), oldest.plus(limits.sender_idle_ms));
         }
         idle
     }

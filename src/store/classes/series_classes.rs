@@ -14,7 +14,9 @@ use foldhash::fast::FixedState;
 
 use super::{ClassIndex, Classes};
 use crate::{
-    model::{KeySelector, SeriesId, SeriesKey, UnixMillis},
+    model::{
+        KeySelector, PROJECT_TAG, SeriesId, SeriesKey, TagComparison, UnixMillis, split_stored_name,
+    },
     store::journal::epoch_row::Epoch,
 };
 
@@ -50,10 +52,27 @@ impl RuleBook {
         self.epochs.last().into_iter().flatten().map(|(class, _)| *class)
     }
 
-    /// Returns the classes of a series that was defined with a key.
-    pub(crate) fn history(&self, key: &SeriesKey) -> History {
+    /// Returns the classes of which all rules name a project.
+    pub(crate) fn classes_of(&self, project: &str) -> BTreeSet<ClassIndex> {
+        let names = |selector: &KeySelector| {
+            selector.matchers().iter().any(|matcher| {
+                matcher.tag == PROJECT_TAG
+                    && matcher.comparison == TagComparison::Equal
+                    && matcher.value == project
+            })
+        };
+        let rules = || self.epochs.iter().flatten();
+        let others: BTreeSet<_> =
+            rules().filter(|(_, selector)| !names(selector)).map(|(class, _)| *class).collect();
+        let own = rules().map(|(class, _)| *class).filter(|class| !others.contains(class));
+        own.filter(|class| *class != ClassIndex::DEFAULT).collect()
+    }
+
+    /// Returns the classes of a series that a sender, by its stored name, defined with a key.
+    pub(crate) fn history(&self, sender: &str, key: &SeriesKey) -> History {
+        let (project, _) = split_stored_name(sender);
         let class = |rules: &Vec<(ClassIndex, KeySelector)>| {
-            let found = rules.iter().find(|(_, selector)| selector.selects(key));
+            let found = rules.iter().find(|(_, selector)| selector.selects(project, key));
             found.map_or(ClassIndex::DEFAULT, |(class, _)| *class)
         };
         self.epochs.iter().map(class).collect()

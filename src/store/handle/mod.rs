@@ -124,6 +124,17 @@ impl Store {
         Self { inner: self.inner.clone(), project: project.clone() }
     }
 
+    /// Returns the bytes of the partitions that contain only series of the project: those of its
+    /// rules of retention.
+    pub fn bytes_of_project(&self) -> u64 {
+        let own = self.inner.rules.classes_of(self.project.as_str());
+        let levels: Vec<_> =
+            own.iter().map(|class| self.inner.classes.get(*class).range()).collect();
+        let is_own = |level: usize| levels.iter().any(|levels| levels.contains(&level));
+        let all = self.partitions().into_iter();
+        all.filter(|partition| is_own(partition.id.granularity.0)).map(|own| own.bytes).sum()
+    }
+
     /// Returns the project of this handle.
     pub fn project(&self) -> &ProjectName {
         &self.project

@@ -64,6 +64,11 @@ impl Store {
         self.inner.catalog.read().senders().len()
     }
 
+    /// Returns the number of these senders in the project that has most.
+    pub fn sender_count_max(&self) -> usize {
+        self.inner.catalog.read().senders().count_max()
+    }
+
     /// Returns the time of the last accepted batch of a sender; `None` for an unknown sender.
     pub fn sender_heard(&self, sender: &str) -> Option<UnixMillis> {
         self.inner.catalog.read().senders().heard(&self.project.stored_name(sender))

@@ -74,7 +74,7 @@ fn fill(
                 // The key at the definition determines the classes, whatever the series is called
                 // now.
                 let defined = SeriesKey::from_bytes(read.key).ok_or_else(unreadable)?;
-                classes.add(Some(rules.history(&defined)));
+                classes.add(Some(rules.history(read.sender, &defined)));
             }
             let key = match change {
                 Some(None) => {

@@ -5,6 +5,7 @@
 
 mod mirrored;
 mod names;
+mod of_projects;
 mod people;
 mod process;
 mod publish;
@@ -25,6 +26,7 @@ use super::labels::{DatagramLoss, IngestOutcome, Protocol, QueryOutcome};
 use crate::{model::HostState, policy::RefusalReason, store::Store};
 use mirrored::MirroredMetrics;
 pub use names::{HOST_METRICS, METRIC_NAMES};
+use of_projects::OfProjects;
 pub use people::PeopleMetrics;
 use process::cpu_seconds;
 pub(super) use process::status_bytes;
@@ -37,6 +39,7 @@ pub use tls::TlsMetrics;
 #[expect(missing_docs, reason = "METRIC_NAMES explains each metric")]
 pub struct Metrics {
     registry: Registry,
+    of_projects: OfProjects,
     pub samples_accepted: IntCounterVec,
     pub samples_duplicate: IntCounterVec,
     pub samples_refused: IntCounterVec,
@@ -174,6 +177,7 @@ impl Metrics {
             memory_bytes: gauges(r, "granary_memory_bytes", &["part"])?,
             cpu_seconds: float_counter(r, "granary_process_cpu_seconds_total")?,
             registry: r.clone(),
+            of_projects: OfProjects::default(),
         };
         metrics.initialize_labels();
         Ok(metrics)
@@ -256,13 +260,25 @@ impl Metrics {
         (longest > 0).then_some(longest as f64 / 1e3)
     }
 
-    /// Returns the metrics in Prometheus' text format.
+    /// Returns metrics for the rules and alerts of a project, which [`Self::render`] adds to these.
+    ///
+    /// # Errors
+    /// When a name is registered twice, which a test rules out.
+    pub fn for_project(&self) -> Result<Self, prometheus::Error> {
+        let metrics = Self::new()?;
+        self.of_projects.add(&metrics.registry);
+        Ok(metrics)
+    }
+
+    /// Returns the metrics in Prometheus' text format, those of all projects added up.
     ///
     /// # Errors
     /// When the encoder fails.
     pub fn render(&self, store: &Store) -> Result<Vec<u8>, prometheus::Error> {
         let mut text = Vec::new();
-        TextEncoder::new().encode(&self.gather(store), &mut text)?;
+        let mut families = self.gather(store);
+        self.of_projects.add_to(&mut families);
+        TextEncoder::new().encode(&families, &mut text)?;
         Ok(text)
     }
 

@@ -1,7 +1,9 @@
-//! Every route of the table with no credentials, with a key of each scope and with a user of each
-//! role: allowed, or 401 or 403.
+//! Every route of the table with no credentials, with a key of each scope, with a user of each role
+//! and with rights in another project: allowed, or 401 or 403.
 
-use granary::access::{ROUTES, Right, Role, Roles, Row, Scope, Scopes, admit};
+use granary::access::{
+    ROUTES, Right, Role, Roles, Row, Scope, Scopes, admit, admits_other_project,
+};
 use serde_json::json;
 
 use super::Guarded;
@@ -71,6 +73,50 @@ fn each_route_admits_exactly_the_roles_of_the_table() {
                 }
                 checked += 1;
             }
+        }
+    }
+    assert!(checked > 500, "checked only {checked} requests");
+}
+
+#[test]
+fn each_route_admits_rights_in_another_project_as_the_table_says() {
+    let settings = "security.access = true\n[security.projects.red]\n[security.projects.blue]\n";
+    let guarded = Guarded::start_with(settings);
+    let all_but_operate = ["ingest", "read", "objects", "admin"];
+    let new = json!({ "name": "team", "scopes": all_but_operate, "project": "red" });
+    let key = guarded.key(&new);
+    let of_default = guarded.scoped("operator", &["admin", "operate"]);
+    guarded.user("ann", &json!({ "red": "admin" }));
+    let mut session = guarded.log_in("ann");
+    let mut checked = 0;
+    for Row { methods, path, right, .. } in ROUTES {
+        let methods = if *methods == "*" { "GET POST" } else { methods };
+        for method in methods.split(' ') {
+            let path = filled(path);
+            let is_of_daemon = matches!(right, Right::Operate | Right::Control);
+            for project in ["default", "blue", "unknown", ""] {
+                let named = ("X-Scope-OrgID", project);
+                let bearer = format!("Bearer {key}");
+                let with_key = [("Authorization", &*bearer), named];
+                let cookie = [("Cookie", &*session.cookie), ("X-Granary-CSRF", &*session.csrf)];
+                let with_session = [cookie[0], cookie[1], named];
+                for headers in [&with_key[..], &with_session] {
+                    let (status, answer) = guarded.send_with(method, &path, headers, "");
+                    let is_admitted = ![401, 403].contains(&status);
+                    let expected = admits_other_project(*right);
+                    assert_eq!(is_admitted, expected, "{method} {path} {project:?}: {answer}");
+                    checked += 1;
+                }
+                if path.ends_with("/logout") {
+                    session = guarded.log_in("ann");
+                }
+            }
+            // The state of all projects needs rights in all projects.
+            let (status, answer) = guarded.send(method, &path, &of_default, "");
+            let is_admitted = ![401, 403].contains(&status);
+            let expected =
+                !is_of_daemon && admit(*right, Some(Scopes::of(&[Scope::Admin]))).is_ok();
+            assert_eq!(is_admitted, expected, "{method} {path}: {status} {answer}");
         }
     }
     assert!(checked > 500, "checked only {checked} requests");

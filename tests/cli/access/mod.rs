@@ -2,6 +2,7 @@
 
 mod audit;
 mod enroll;
+mod isolation;
 mod matrix;
 mod oidc;
 mod people;
@@ -31,12 +32,12 @@ pub(crate) struct Guarded {
 
 impl Guarded {
     pub(crate) fn start() -> Self {
-        Self::start_with("")
+        Self::start_with("security.access = true")
     }
 
-    /// Starts with further settings.
+    /// Starts a daemon with settings that turn access control on.
     pub(crate) fn start_with(settings: &str) -> Self {
-        let daemon = Daemon::start(&format!("security.access = true\n{settings}"));
+        let daemon = Daemon::start(settings);
         let admin = first_key(&daemon).unwrap();
         Self { daemon, admin }
     }

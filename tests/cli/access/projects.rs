@@ -5,48 +5,49 @@ use std::io::{BufRead, BufReader};
 use granary::access::{ROUTES, Right, Row};
 use serde_json::{Value, json};
 
-use super::{Guarded, first_key};
-use crate::daemon::{Daemon, client};
+use super::Guarded;
+use crate::daemon::client;
 
-const SETTINGS: &str =
+pub(super) const SETTINGS: &str =
     "security.access = true\n[security.projects.red]\n[security.projects.blue]\n";
 const NAMES: [&str; 3] = ["default", "red", "blue"];
 
 /// A project with its key, and a word and a number that only it stores.
-struct Tenant {
-    name: &'static str,
-    key: String,
-    word: String,
-    number: String,
+pub(super) struct Tenant {
+    pub(super) name: &'static str,
+    pub(super) key: String,
+    pub(super) word: String,
+    pub(super) number: String,
 }
 
 /// Returns a random word without digits.
-fn random_word() -> String {
+pub(super) fn random_word() -> String {
     let mut bytes = [0; 12];
     getrandom::fill(&mut bytes).unwrap();
     bytes.iter().map(|byte| char::from(b'a' + byte % 26)).collect()
 }
 
-fn random_number() -> String {
+pub(super) fn random_number() -> String {
     let mut bytes = [0; 4];
     getrandom::fill(&mut bytes).unwrap();
     (10_000_000 + u32::from_le_bytes(bytes) % 89_999_999).to_string()
 }
 
-fn start() -> (Guarded, Vec<Tenant>) {
-    let daemon = Daemon::start(SETTINGS);
-    let admin = first_key(&daemon).unwrap();
-    let guarded = Guarded { daemon, admin };
-    let tenant = |name: &'static str| {
-        let new = json!({ "name": "team", "scopes": ["admin"], "project": name });
-        Tenant { name, key: guarded.key(&new), word: random_word(), number: random_number() }
-    };
-    let tenants = NAMES.map(tenant).into_iter().collect();
+pub(super) fn start() -> (Guarded, Vec<Tenant>) {
+    let guarded = Guarded::start_with(SETTINGS);
+    let tenants = NAMES.map(|name| Tenant::new(&guarded, name)).into_iter().collect();
     (guarded, tenants)
 }
 
+impl Tenant {
+    pub(super) fn new(guarded: &Guarded, name: &'static str) -> Self {
+        let new = json!({ "name": "team", "scopes": ["admin"], "project": name });
+        Self { name, key: guarded.key(&new), word: random_word(), number: random_number() }
+    }
+}
+
 /// Sends the same names with the tenant's word and number, by each kind of request.
-fn feed(guarded: &Guarded, tenant: &Tenant) {
+pub(super) fn feed(guarded: &Guarded, tenant: &Tenant) {
     let Tenant { key, word, number, .. } = tenant;
     let send = |method: &str, path: &str, body: &str| {
         let (status, answer) = guarded.send(method, path, key, body);
@@ -85,7 +86,7 @@ fn feed(guarded: &Guarded, tenant: &Tenant) {
 }
 
 /// Requests whose answers contain the caller's word or number.
-const TELLING: [(&str, &str, &str); 35] = [
+pub(super) const TELLING: [(&str, &str, &str); 35] = [
     ("GET", "/api/v1/query?query=load", ""),
     ("GET", "/api/v1/query?query=sum(load)", ""),
     ("GET", "/api/v1/query?query=count_values(%22v%22,load)", ""),
@@ -128,7 +129,7 @@ const TELLING: [(&str, &str, &str); 35] = [
 ];
 
 /// Requests whose answers must not depend on whether another project has a name.
-const ASKING: [(&str, &str, &str); 18] = [
+pub(super) const ASKING: [(&str, &str, &str); 18] = [
     ("GET", "/api/v1/query?query=load%7Bzone=%22WORD%22%7D", ""),
     ("GET", "/api/v1/query?query=absent(m_WORD_total)", ""),
     ("GET", "/api/v1/query?query=info(load,%7Bzone=%22WORD%22%7D)", ""),
@@ -149,7 +150,12 @@ const ASKING: [(&str, &str, &str); 18] = [
     ("GET", "/api/v1/senders?name=WORD", ""),
 ];
 
-fn assert_tells_nothing_of_others(text: &str, tenant: &Tenant, tenants: &[Tenant], what: &str) {
+pub(super) fn assert_tells_nothing_of_others(
+    text: &str,
+    tenant: &Tenant,
+    tenants: &[Tenant],
+    what: &str,
+) {
     for other in tenants.iter().filter(|other| other.name != tenant.name) {
         for secret in [&other.word, &other.number] {
             let shown: String = text.chars().take(2000).collect();
@@ -161,9 +167,12 @@ fn assert_tells_nothing_of_others(text: &str, tenant: &Tenant, tenants: &[Tenant
 #[test]
 fn no_answer_to_a_project_tells_of_another() {
     let (guarded, tenants) = start();
-    for tenant in &tenants {
-        feed(&guarded, tenant);
-    }
+    // At once.
+    std::thread::scope(|scope| {
+        for tenant in &tenants {
+            scope.spawn(|| feed(&guarded, tenant));
+        }
+    });
     let ask = |tenant: &Tenant, method: &str, path: &str, body: &str| {
         let (status, answer) = guarded.send(method, path, &tenant.key, body);
         let text = format!("{status} {answer}");
@@ -281,6 +290,9 @@ fn the_key_chooses_the_project_and_only_a_key_of_all_may_name_one() {
         assert_eq!(get(&all, Some(unknown)).0, 403, "{unknown:?}");
     }
     // Keys of one project make keys of this project only, and none with a view of the daemon.
+    let (status, answer) = get(&tenants[1].key, Some("unknown"));
+    let of_blue = get(&tenants[1].key, Some("blue")).1;
+    assert_eq!((status, answer), (403, of_blue), "an unknown project is as forbidden as another");
     let make = |project: Value, scope: &str| {
         let new = json!({ "name": "other", "scopes": [scope], "project": project });
         guarded.send("POST", "/api/v1/access/keys", &tenants[1].key, &new.to_string()).0
@@ -319,9 +331,7 @@ fn the_key_chooses_the_project_and_only_a_key_of_all_may_name_one() {
 fn quotas_refuse_what_is_beyond_them_and_name_themselves() {
     let settings = "security.access = true\n[security.projects.small]\nseries_max = 2\n\
                     samples_per_second = 1\nquery_points_max = 10\n[security.projects.other]\n";
-    let daemon = Daemon::start(settings);
-    let admin = first_key(&daemon).unwrap();
-    let guarded = Guarded { daemon, admin };
+    let guarded = Guarded::start_with(settings);
     let [small, other] = ["small", "other"]
         .map(|name| guarded.key(&json!({ "name": "team", "scopes": ["admin"], "project": name })));
     let send = |key: &str, count: usize| {

@@ -277,7 +277,7 @@ fn list_status(guarded: &Guarded, session: &Session) -> u16 {
 
 #[test]
 fn a_role_that_needs_a_second_factor_reaches_only_its_enrolment() {
-    let guarded = Guarded::start_with("security.totp_role = 'editor'");
+    let guarded = Guarded::start_with("security.access = true\nsecurity.totp_role = 'editor'");
     guarded.user("ann", &json!({ "default": "editor" }));
     guarded.user("bob", &json!({ "default": "viewer" }));
     let (ann, bob) = (guarded.log_in("ann"), guarded.log_in("bob"));

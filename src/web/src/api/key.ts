@@ -3,6 +3,7 @@
  * and sent with each request to the daemon.
  */
 import { signal } from "@preact/signals";
+import { nameProject } from "./project";
 
 const STORED_AS = "granary-key";
 
@@ -33,9 +34,10 @@ export function keyId(): string {
   return key.value.split("_")[1] ?? "";
 }
 
-/** The headers of a request, with the key if there is one. */
+/** The headers of a request, with the key and the project if there are any. */
 export function withKey(headers: HeadersInit | undefined): Headers {
   const all = new Headers(headers);
   if (key.value !== "") all.set("authorization", `Bearer ${key.value}`);
+  nameProject(all);
   return all;
 }

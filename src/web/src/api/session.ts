@@ -1,5 +1,6 @@
 /** The caller of this tab, and whether the daemon asks for a login. */
 import { computed, signal } from "@preact/signals";
+import { followDaemon } from "./project";
 import type { CallerAnswer, Scope } from "./types";
 
 /** The caller; `undefined` until the daemon has named it. */
@@ -23,6 +24,7 @@ export function noteRefusal(code: string, message: string): void {
 
 /** Notes who the caller is. */
 export function noteCaller(answer: CallerAnswer): void {
+  followDaemon(answer.project);
   caller.value = answer;
   loginProblem.value = null;
 }

@@ -7,6 +7,7 @@ import { Icon, type IconName } from "../parts/icon";
 import { Account } from "./account";
 import { address } from "./address";
 import { isDark, theme, type Theme } from "./preferences";
+import { ProjectChoice } from "./project";
 import { loginView, profileView, viewOf } from "./views";
 
 /** The links; a link that needs one of several scopes is hidden from callers without any. */
@@ -35,6 +36,7 @@ function Navigation() {
         <Icon name="grain" />
         <span>Granary</span>
       </a>
+      <ProjectChoice />
       {VIEW_LINKS.filter(({ needs }) => !needs || needs.some((scope) => may(scope) !== false)).map(
         (link) => (
           <a

@@ -89,7 +89,11 @@ export interface CallerAnswer {
   /** The name that the provider sent; empty for other callers. */
   display_name: string;
   roles: Roles;
+  /** The scopes in the project of the request. */
   scopes: Scope[];
+  project: string;
+  /** The projects among which the caller may choose. */
+  projects: string[];
   /** Whether logging in requires a code. */
   totp: boolean;
   /** Whether the user must set up a second factor before all else. */

@@ -85,7 +85,7 @@ export interface Checkpoint {
 
 /** `/api/v1/storage/document` */
 export interface StoredDocumentAnswer {
-  series: SeriesEntry & { id: number };
+  series: SeriesEntry;
   granularity: string;
   state: "none" | "shell" | "open" | "sealed" | "head" | "memory";
   partition: {

@@ -106,7 +106,7 @@ function CellLocation({ answer, length }: { answer: StoredDocumentAnswer; length
         </ol>
       </div>
       <dl class="facts num">
-        <Fact name="Series">{`${series.id}, a ${series.kind}${series.unit ? ` in ${series.unit}` : ""}`}</Fact>
+        <Fact name="Series">{`${series.kind}${series.unit ? ` in ${series.unit}` : ""}`}</Fact>
         {document && (
           <Fact name="Document">
             <Neighbour to={document.start - 1} label="Previous document" icon="left" />

@@ -1,0 +1,48 @@
+//! Tokens of series, for requests that continue others. An id would not do: ids count the series of
+//! all projects.
+//!
+//! Must never know: which requests continue others.
+
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::model::SeriesKey;
+
+/// A text that identifies a series of a project, also after a restart: the hash of its key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SeriesToken(String);
+
+impl SeriesToken {
+    pub(crate) fn new(key: &SeriesKey) -> Self {
+        Self(format!("{:032x}", xxh3_128(key.as_bytes())))
+    }
+
+    /// Returns the hash that the token stands for; `None` for another text.
+    pub(crate) fn hash(&self) -> Option<u128> {
+        u128::from_str_radix(&self.0, 16).ok()
+    }
+}
+
+/// Returns the hash in the token of a series.
+pub(crate) fn hash_of(key: &SeriesKey) -> u128 {
+    xxh3_128(key.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::setup;
+
+    #[test]
+    fn a_token_stands_for_one_key() {
+        let [key, other] = ["a", "b"].map(|host| setup::key("m", &[("host", host)]));
+        let token = SeriesToken::new(&key);
+        assert_eq!(token.hash(), Some(hash_of(&key)));
+        assert_ne!(token.hash(), Some(hash_of(&other)));
+        assert_eq!(SeriesToken("é".into()).hash(), None);
+        let text = serde_json::to_string(&token).unwrap();
+        assert_eq!(text.len(), 34);
+        assert_eq!(serde_json::from_str::<SeriesToken>(&text).unwrap(), token);
+    }
+}
