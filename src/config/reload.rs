@@ -29,7 +29,7 @@ enum Applied {
 use Applied::{Live, Reopening, Restart};
 
 /// The settings, and the way in which their changes are applied.
-const SETTINGS: [(&str, Applied); 57] = [
+const SETTINGS: [(&str, Applied); 60] = [
     ("server.listen", Restart("the address is opened at the start")),
     ("server.workers", Reopening),
     ("server.connections_max", Reopening),
