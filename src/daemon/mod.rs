@@ -111,7 +111,7 @@ async fn serve(settings: Settings, sources: &ReloadSources) -> anyhow::Result<Ex
         // Whoever waits for "ready" may send signals from then on.
         let signals = signals.get_or_insert_with(Signals::new);
         daemon.announce_ready(watch);
-        let reopening = match daemon.run(signals).await {
+        let reopening = match Box::pin(daemon.run(signals)).await {
             End::Stopped(reason) => return Ok(reason),
             End::Reopening(reopening) => reopening,
         };
