@@ -71,10 +71,8 @@ mod tests {
         fn a_set_has_the_series_that_were_added(
             ids in prop::collection::vec(0..500_u32, 0..40), more in prop::collection::vec(0..500_u32, 0..40),
         ) {
-            let (mut set, mut other) = (SeriesSet::default(), SeriesSet::default());
-            ids.iter().for_each(|id| { set.insert(SeriesId(*id)); });
-            more.iter().for_each(|id| { other.insert(SeriesId(*id)); });
-            set.extend(other);
+            let mut set = SeriesSet::of(ids.iter().copied().map(SeriesId));
+            set.extend(SeriesSet::of(more.iter().copied().map(SeriesId)));
             let expected: BTreeSet<_> = ids.into_iter().chain(more).collect();
             let rows: BTreeSet<_> = expected.iter().map(|id| id / 64).collect();
             prop_assert_eq!(set.rows(), rows.len());
