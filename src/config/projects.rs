@@ -7,7 +7,7 @@ use super::{
     faults::Faults,
     sections::{Project, Security},
 };
-use crate::{alerts::Alertmanager, model::ProjectName};
+use crate::{alerts::Alertmanager, model::ProjectName, policy::retention::budget::DiskMax};
 
 /// The maximum number of projects beside `default`: each has three threads.
 const PROJECTS_MAX: usize = 63;
@@ -19,6 +19,16 @@ pub struct ProjectSettings {
     pub name: ProjectName,
     pub settings: Project,
     pub alertmanagers: Vec<Alertmanager>,
+}
+
+impl Project {
+    /// Returns the maximum of bytes on disk; a percentage is refused before.
+    pub fn disk_bytes_max(&self) -> Option<u64> {
+        match self.disk_max? {
+            DiskMax::Bytes(bytes_max) => Some(bytes_max),
+            DiskMax::Percent(_) => None,
+        }
+    }
 }
 
 /// Checks the projects, and returns them by name.

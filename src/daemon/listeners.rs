@@ -26,7 +26,6 @@ use crate::{
     ingest::remote_write::Families,
     kept::LiveValue,
     model::SeriesLimits,
-    policy::retention::budget::DiskMax,
     tls::{Handshakes, ServerTls, Stream},
 };
 
@@ -206,10 +205,7 @@ impl CollectingParts {
     ) -> Self {
         let lifeline = lifelines.for_role("collector of large bodies");
         let project = settings.project(parts.admin.store.project());
-        let disk = match project.disk_max {
-            Some(DiskMax::Bytes(bytes_max)) => Some(SharedDiskQuota::new(bytes_max)),
-            Some(DiskMax::Percent(_)) | None => None,
-        };
+        let disk = project.disk_bytes_max().map(SharedDiskQuota::new);
         let quotas = (project.samples_per_second.map(SharedQuota::new), disk);
         let collector = collector_parts(&receiving.collectors, &parts.overview, quotas);
         let large = start_collector(collector.clone(), lifeline, arbiters);

@@ -187,7 +187,7 @@ fn a_rule_of_retention_can_select_a_project_whose_files_are_its_own() {
             assert!(send(&mut appender, project, seq, 1.0).is_accepted());
         }
     }
-    let later = NOW.plus(48 * HOUR);
+    let later = NOW.plus(12 * HOUR);
     for restarts in 0..3 {
         store.checkpoint(later).unwrap();
         let count = |project: &ProjectName, level: usize| {

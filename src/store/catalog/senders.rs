@@ -144,8 +144,8 @@ impl Senders {
     }
 
     /// Decides on the batches of a group with copies of their senders' windows, in the order in
-    /// which the batches will be applied. The limit applies to each project, and a new sender replaces one of
-    /// its own project.
+    /// which the batches will be applied. The limit applies to each project, and a new sender
+    /// replaces one of its own project.
     pub(crate) fn verdicts(
         &self,
         batches: &[AcceptedBatch],
@@ -211,8 +211,8 @@ impl Senders {
         BatchVerdict::Empty
     }
 
-    /// Returns the senders of a project to remove: those that were idle for longest, and longer than
-    /// the limit.
+    /// Returns the senders of a project to remove: those that were idle for longest, and longer
+    /// than the limit.
     fn idle(
         &self,
         project: &str,
