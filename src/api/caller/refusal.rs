@@ -160,33 +160,39 @@ impl AccessRefusal {
             ),
             Self::Lacks { scopes, .. } => {
                 let message = format!("the caller lacks a scope: this request needs {scopes}");
-                answer::error(self.status(), "forbidden", message)
+                forbidden(&message)
             }
-            Self::OtherProject { own, kind, .. } => {
-                let message = format!(
-                    "the {kind} belongs to the project {own}: leave out the header {PROJECT_HEADER}, \
-                     or name this project"
-                );
-                answer::error(self.status(), "forbidden", message)
-            }
-            Self::OneProject { own, kind, .. } => {
-                let message = format!(
-                    "the {kind} belongs to the project {own}, and this request shows the state of \
-                     all projects: use a key of all projects (`granary key add --project '*'`)"
-                );
-                answer::error(self.status(), "forbidden", message)
-            }
-            Self::NoProject { project, kind, .. } => {
-                let message = format!(
-                    "there is no project {project:?}, or the {kind} has no right in it: \
-                     administrators add projects to security.projects in the settings, and users \
-                     with `granary user add`"
-                );
-                answer::error(self.status(), "forbidden", message)
-            }
+            Self::OtherProject { own, kind, .. } => other_project(own, kind),
+            Self::OneProject { own, kind, .. } => one_project(own, kind),
+            Self::NoProject { project, kind, .. } => no_project(project, kind),
             Self::Unread(file) => unread(file),
         }
     }
+}
+
+fn other_project(own: &KeyProject, kind: &str) -> HttpResponse {
+    forbidden(&format!(
+        "the {kind} belongs to the project {own}: leave out the header {PROJECT_HEADER}, or name \
+         this project"
+    ))
+}
+
+fn one_project(own: &KeyProject, kind: &str) -> HttpResponse {
+    forbidden(&format!(
+        "the {kind} belongs to the project {own}, and this request shows the state of all \
+         projects: use a key of all projects (`granary key add --project '*'`)"
+    ))
+}
+
+fn no_project(project: &str, kind: &str) -> HttpResponse {
+    forbidden(&format!(
+        "there is no project {project:?}, or the {kind} has no right in it: administrators add \
+         projects to security.projects in the settings, and users with `granary user add`"
+    ))
+}
+
+fn forbidden(message: &str) -> HttpResponse {
+    answer::error(StatusCode::FORBIDDEN, "forbidden", message)
 }
 
 /// Refuses a request while the keys are in a damaged file. Senders keep their samples on a 503.

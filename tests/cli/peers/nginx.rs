@@ -176,7 +176,8 @@ fn no_stranger_reaches_another_clients_answer_through_nginx() {
 #[ignore = "needs nginx; .ci/run installs it and runs this"]
 fn a_client_of_a_real_nginx_cannot_forge_its_address() {
     need("nginx");
-    let guarded = Guarded::start_with("security.access = true\nserver.trusted_proxies = ['127.0.0.2']");
+    let guarded =
+        Guarded::start_with("security.access = true\nserver.trusted_proxies = ['127.0.0.2']");
     let dir = tempfile::tempdir().unwrap();
     let ports = [free_port(), free_port()];
     let address = guarded.daemon.url.trim_start_matches("http://");
