@@ -239,7 +239,7 @@ mod tests {
         let book = series.rules().clone();
         for metric in ["x1", "y1", "x2", "y2"] {
             let key = SeriesKey::new(metric, [], &SeriesLimits::default()).unwrap();
-            series.add(Some(book.history(&key)));
+            series.add(Some(book.history("web1", &key)));
         }
         series.add(None);
         let at = |time: i64| [0, 1, 2, 3, 4].map(|id| series.at(SeriesId(id), UnixMillis(time)).0);

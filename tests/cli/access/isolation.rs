@@ -200,7 +200,8 @@ fn no_function_of_promql_reads_another_project() {
     let mut answered = 0;
     for tenant in &tenants {
         for call in &calls {
-            let query: String = call.bytes().map(|byte| format!("%{byte:02X}")).collect();
+            let query: Vec<_> = call.bytes().map(|byte| format!("%{byte:02X}")).collect();
+            let query = query.concat();
             for path in ["query?query=", "query_range?step=60&start=0&end=600&query="] {
                 let path = format!("/api/v1/{path}{query}");
                 let (status, answer) = guarded.send("GET", &path, &tenant.key, "");
