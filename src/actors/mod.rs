@@ -19,6 +19,7 @@
 //! | notifier | arbiter thread, and one for each integration of a receiver while it is notified | 2,000 groups of 500 alerts, stored; the others are only counted; 4 tests of receivers, others are refused |
 //! | sparkline refresher | arbiter thread | timer only |
 //! | self-sampler | the main thread | one round at a time; further rounds are dropped |
+//! | audit keeper | arbiter thread | timer only |
 //! | Graphite listeners | the main thread | TCP: back-pressure; UDP: dropped and counted |
 
 mod alert_forwarder;
