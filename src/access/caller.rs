@@ -199,7 +199,7 @@ impl Caller {
     pub fn may_manage(&self, roles: &Roles) -> Result<(), String> {
         let operates = self.scopes().contains(Scopes::of(&[Scope::Admin, Scope::Operate]));
         let has = |project: &str| match self {
-            _ if operates => true,
+            _ if operates && self.sees_all_projects() => true,
             Self::Key(caller) => {
                 let KeyRecord { scopes, project: own, .. } = &caller.key.record;
                 let is_admin = scopes.contains(Scopes::of(&[Scope::Admin]));

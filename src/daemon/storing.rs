@@ -90,6 +90,10 @@ pub(super) async fn open_store(checked: CheckedSettings) -> anyhow::Result<Opene
     let of_project =
         |project: &ProjectSettings| Some((project.name.clone(), project.settings.series_max?));
     appender.set_project_limits(settings.projects.iter().filter_map(of_project).collect());
+    if settings.publishing.is_some() {
+        // The publisher then misses no change of the first checkpoint.
+        store.follow_documents();
+    }
     let cached = store.clone();
     settings.follow(move |settings| cached.set_cache_bytes_max(settings.storage.cache_bytes_max));
     Ok(Opened { settings, certificate, keys, people, store, appender, last_run })

@@ -12,7 +12,7 @@ use super::{LiveValue, ObjectFault, Records};
 use crate::{
     access::{
         Caller, CodeRecord, Key, KeyCaller, KeyProject, KeyRecord, KeySet, NewKey, OVERLAP_MS_MAX,
-        Scopes, Token,
+        Scope, Scopes, Token,
     },
     model::UnixMillis,
     store::{ObjectKind, ObjectRefusal, Store, StoreError},
@@ -173,7 +173,10 @@ impl KnownKeys {
     ) -> Result<NewKeyAnswer, KeyFault> {
         let _change_lock = self.0.change_lock.lock();
         self.check_caller(caller, now)?;
-        let own = caller.map(Caller::project).filter(|own| *own != KeyProject::All);
+        // A key that administers the daemon is one of all projects, as its maker's.
+        let is_of_daemon = new.scopes.contains(Scopes::of(&[Scope::Admin, Scope::Operate]));
+        let may_inherit = |own: &KeyProject| *own != KeyProject::All || is_of_daemon;
+        let own = caller.map(Caller::project).filter(may_inherit);
         let project = new.project.take().or(own).unwrap_or_default();
         new.project = Some(project.clone());
         new.check(now).map_err(ObjectFault::Invalid)?;
@@ -348,7 +351,6 @@ fn no_key(id: &str) -> ObjectFault {
 mod tests {
     use super::*;
     use crate::{
-        access::Scope,
         faulty::{Call, EIO, Effect, Fault, FaultyMedium},
         model::GranularitySet,
         setup::{NOW, open_on},

@@ -11,9 +11,9 @@ use crate::model::{UnixMillis, with_causes};
 
 /// The time after which a login fetches metadata and keys again.
 const VALID_MS: i64 = 3_600_000;
-/// The time for which a failure answers all logins, so that they do not all wait for a provider
-/// that is down.
-const FAILURE_MS: i64 = 5_000;
+/// The time for which a failure answers all logins, from the begin of the fetch, so that they do not
+/// all wait for a provider that is down. It is longer than the time limit of a fetch.
+const FAILURE_MS: i64 = 15_000;
 /// The minimum time between two fetches because of an unknown key.
 const UNKNOWN_KEY_MS: i64 = 30_000;
 
@@ -43,7 +43,10 @@ impl Provider {
             Known { metadata: Some((metadata, at)), .. } if is_within(*at, VALID_MS, now) => {
                 Ok(metadata.clone())
             }
-            Known { failure: Some((cause, at)), .. } if is_within(*at, FAILURE_MS, now) => {
+            // A login that began before the fetch waited for it.
+            Known { failure: Some((cause, at)), .. }
+                if now.0.abs_diff(at.0) < FAILURE_MS.unsigned_abs() =>
+            {
                 Err(cause.clone())
             }
             _ => self.fetch(&mut known, http, now),

@@ -208,13 +208,20 @@ impl Connection {
         let operation = format!("write {database}.{collection}");
         let database = self.client.database(database);
         let answer = self.run(&operation, async { database.run_raw_command(command).await })?;
-        let superseded =
-            judge(&answer).map_err(|cause| PublishFault::refused(&operation, &cause))?;
+        let superseded = judge(&operation, &answer)?;
         let documents = answer
             .get("n")
             .and_then(|n| n.as_i64().or_else(|| n.as_i32().map(i64::from)))
             .unwrap_or(0);
         Ok(Written { documents: documents.max(0) as u64, superseded, bytes })
+    }
+
+    /// Checks that the daemon is not stopping.
+    ///
+    /// # Errors
+    /// [`PublishFault::Stopping`] when it is.
+    pub fn check_running(&self) -> Result<(), PublishFault> {
+        if (self.go_on)() { Ok(()) } else { Err(PublishFault::Stopping) }
     }
 
     /// Waits for a call of the driver.
@@ -223,15 +230,14 @@ impl Connection {
         operation: &str,
         call: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, PublishFault> {
+        self.check_running()?;
         self.runtime.block_on(async {
             let mut call = pin!(call);
             for _ in 0..PATIENCES_MAX {
                 if let Ok(outcome) = timeout(PATIENCE, &mut call).await {
                     return outcome.map_err(|cause| PublishFault::of(operation, &cause));
                 }
-                if !(self.go_on)() {
-                    return Err(PublishFault::Stopping);
-                }
+                self.check_running()?;
             }
             Err(PublishFault::Slow((PATIENCE * PATIENCES_MAX).as_secs()))
         })
@@ -242,19 +248,20 @@ impl Connection {
 ///
 /// # Errors
 /// A document was refused for another reason, or the majority did not confirm.
-fn judge(answer: &Document) -> Result<u64, String> {
-    let message = |fault: &Document| {
+fn judge(operation: &str, answer: &Document) -> Result<u64, PublishFault> {
+    let judged = |fault: &Document| {
         let code = fault.get_i32("code").unwrap_or_default();
-        format!("{} (code {code})", fault.get_str("errmsg").unwrap_or("no message"))
+        let text = fault.get_str("errmsg").unwrap_or("no message");
+        PublishFault::of_code(operation, code, &format!("{text} (code {code})"))
     };
     if let Ok(fault) = answer.get_document("writeConcernError") {
-        return Err(message(fault));
+        return Err(judged(fault));
     }
     let mut superseded = 0;
     let faults = answer.get_array("writeErrors").map_or(&[][..], Vec::as_slice);
     for fault in faults.iter().filter_map(Bson::as_document) {
         if fault.get_i32("code").ok() != Some(DUPLICATE_KEY) {
-            return Err(message(fault));
+            return Err(judged(fault));
         }
         superseded += 1;
     }
@@ -269,13 +276,15 @@ mod tests {
     fn errors_within_an_answer_are_found() {
         let newer = doc! { "index": 0, "code": 11000, "errmsg": "E11000 duplicate key" };
         let answer = doc! { "ok": 1, "n": 3, "writeErrors": [newer.clone(), newer.clone()] };
+        let judge = |answer| judge("write", answer);
         assert_eq!(judge(&answer), Ok(2));
         let other = doc! { "index": 1, "code": 121, "errmsg": "failed validation" };
         let answer = doc! { "ok": 1, "n": 0, "writeErrors": [newer, other] };
-        assert_eq!(judge(&answer), Err("failed validation (code 121)".to_owned()));
+        let refused = PublishFault::refused("write", "failed validation (code 121)");
+        assert_eq!(judge(&answer), Err(refused));
         let unsure =
             doc! { "ok": 1, "n": 1, "writeConcernError": { "code": 64, "errmsg": "late" } };
-        assert_eq!(judge(&unsure), Err("late (code 64)".to_owned()));
+        assert_eq!(judge(&unsure), Err(PublishFault::Unreachable("late (code 64)".to_owned())));
         assert_eq!(judge(&doc! { "ok": 1, "n": 1 }), Ok(0));
     }
 }

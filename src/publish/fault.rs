@@ -5,11 +5,14 @@ use mongodb::error::{Error, ErrorKind};
 /// The maximum length of a cause in a message.
 const CAUSE_CHARS_MAX: usize = 300;
 
+/// The codes of a deployment that elects another primary, shuts down, or whose majority is away.
+const PASSING_CODES: [i32; 9] = [64, 91, 189, 10058, 10107, 11600, 11602, 13435, 13436];
+
 /// The reason why a command had no effect, or an unknown one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PublishFault {
-    /// MongoDB was not reachable, or the connection broke.
-    #[error("MongoDB cannot be reached: {0}; start it, or correct publish.uri")]
+    /// MongoDB was not reachable, has no primary or no majority, or the connection broke.
+    #[error("MongoDB is not available: {0}; start it, or correct publish.uri")]
     Unreachable(String),
     /// MongoDB did not answer in time.
     #[error("MongoDB did not answer within {0} seconds")]
@@ -32,12 +35,20 @@ impl PublishFault {
     pub(crate) fn of(operation: &str, error: &Error) -> Self {
         if let ErrorKind::Command(refused) = &*error.kind {
             let cause = format!("{} ({}): {}", refused.code_name, refused.code, refused.message);
-            return Self::refused(operation, &cause);
+            return Self::of_code(operation, refused.code, &cause);
         }
         if let ErrorKind::Authentication { message, .. } = &*error.kind {
             return Self::refused(operation, &format!("{message}; correct publish.uri"));
         }
         Self::Unreachable(extract_cause(&error.kind.to_string()))
+    }
+
+    /// Returns the fault of an operation from the code of a server's error.
+    pub(crate) fn of_code(operation: &str, code: i32, cause: &str) -> Self {
+        if PASSING_CODES.contains(&code) {
+            return Self::Unreachable(cause.chars().take(CAUSE_CHARS_MAX).collect());
+        }
+        Self::refused(operation, cause)
     }
 
     pub(crate) fn refused(operation: &str, cause: &str) -> Self {

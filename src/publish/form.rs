@@ -23,6 +23,11 @@ impl Form {
         (Self::Bucket, "bucket"),
         (Self::Slots, "slots"),
     ];
+
+    /// Returns the word of the form in the settings.
+    pub fn word(self) -> &'static str {
+        Self::ALL.iter().find(|(form, _)| *form == self).map_or("", |(_, word)| *word)
+    }
 }
 
 impl FromStr for Form {

@@ -35,7 +35,12 @@ impl MongoUri {
             Err(_) if text.contains('@') => Err(format!(
                 "{hosts}: the address is invalid; in names and passwords, %-encode @ : / and %"
             )),
-            Err(cause) => Err(format!("{hosts}: {}", cause.kind)),
+            // Without `@`, the part before a port may be a name and a password.
+            Err(_) => {
+                Err("the address is invalid; write it as \"mongodb://name:password@db1:27017\", \
+                           and %-encode @ : / and % only in the name and the password"
+                    .to_owned())
+            }
         }
     }
 
@@ -68,7 +73,8 @@ mod tests {
         for (text, part) in [
             ("mongodb://ann:s3:cret@db1:port/", "%-encode"),
             ("mongodb+srv://ann:s3cret@db1/", "name the hosts"),
-            ("mongodb://db1:port", "db1:port"),
+            ("mongodb://ann:s3cret%40db1", "@db1:27017"),
+            ("mongodb://db1:port", "@db1:27017"),
             ("http://ann:s3cret@db1", "mongodb://db1:27017"),
             ("", "mongodb://db1:27017"),
         ] {

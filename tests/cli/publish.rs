@@ -16,7 +16,7 @@ fn while_mongodb_is_away_samples_are_accepted_and_no_password_is_shown() {
         let reason = answer["reasons"]["publish"].as_str().unwrap_or_default().to_owned();
         assert!(!reason.contains("s3cret"), "{reason}");
         answer["status"] == "degraded"
-            && reason.starts_with("127.0.0.1:1: MongoDB cannot be reached")
+            && reason.starts_with("127.0.0.1:1: MongoDB is not available")
             && reason.contains("correct publish.uri")
     });
     let metrics = daemon.metrics();

@@ -25,7 +25,7 @@ pub(super) struct Group {
     pub(super) through: u64,
     /// The number of transactions that replaced cells.
     pub(super) replaced: u64,
-    /// The marks of the partitions, as they are stored in MongoDB.
+    /// The form and the marks of the partitions, as they are stored in MongoDB.
     pub(super) mark: String,
     /// All documents whose period is over: start and end.
     pub(super) finished: BTreeMap<UnixMillis, UnixMillis>,
@@ -54,7 +54,7 @@ pub(super) fn groups(
             start: partition.range.start,
             through: 0,
             replaced: 0,
-            mark: String::new(),
+            mark: form.word().to_owned(),
             finished: BTreeMap::new(),
             changed: BTreeMap::new(),
         });
@@ -68,9 +68,8 @@ impl Group {
         let FollowedPartition { through, until, replaced, .. } = partition;
         self.through = self.through.max(*through);
         self.replaced += replaced;
-        let separator = if self.mark.is_empty() { "" } else { " " };
         // Writing to a string cannot fail.
-        let _infallible = write!(self.mark, "{separator}{level}:{through}:{}:{replaced}", until.0);
+        let _infallible = write!(self.mark, " {level}:{through}:{}:{replaced}", until.0);
         self.finished.extend(partition.finished().map(|span| (span.start, span.end)));
         for (start, series) in &partition.changed {
             let end = partition.end_of(*start);
@@ -199,6 +198,11 @@ impl Backlog {
             let mark = KnownMark { text: group.mark, is_followed: true };
             self.marks.insert(group.collection, mark);
         }
+    }
+
+    /// Removes the work on a collection whose partition is gone. The mark stays.
+    pub(super) fn leave(&mut self, collection: &str) {
+        self.waiting.remove(collection);
     }
 
     /// Notes that a collection was dropped.

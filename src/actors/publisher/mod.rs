@@ -65,9 +65,6 @@ impl Publisher {
     /// # Errors
     /// When the thread cannot start.
     pub fn start(parts: PublisherParts) -> io::Result<Self> {
-        for store in &parts.stores {
-            store.follow_documents();
-        }
         let run = move || Role::new(parts).run();
         Ok(Self { thread: thread::Builder::new().name("publisher".into()).spawn(run)? })
     }
@@ -87,6 +84,18 @@ pub(super) enum Fault {
     MongoDb(#[from] PublishFault),
     #[error("cannot read documents: {}", .0.reason())]
     Store(#[from] StoreError),
+    #[error("the partition was dropped")]
+    Gone,
+}
+
+impl Fault {
+    /// Returns true when other documents can still be published.
+    fn is_of_one_collection(&self) -> bool {
+        match self {
+            Self::MongoDb(fault) => fault.is_refusal(),
+            Self::Store(_) | Self::Gone => true,
+        }
+    }
 }
 
 /// The database of a project.
@@ -95,6 +104,8 @@ struct Database {
     store: Store,
     name: String,
     backlog: Backlog,
+    /// The reason why MongoDB did not let the marks be read.
+    refused: Option<PublishFault>,
 }
 
 #[derive(Debug)]
@@ -118,6 +129,7 @@ impl Role {
             store: store.clone(),
             name: database_name(&parts.database, store.project()),
             backlog: Backlog::default(),
+            refused: None,
         };
         let databases = parts.stores.iter().map(database).collect();
         let retries = Retries::default();
@@ -149,15 +161,15 @@ impl Role {
     fn publish(&mut self) -> Result<(), Fault> {
         self.connect()?;
         self.take_changed()?;
-        let mut refused = None;
+        let mut failed = Ok(());
         for index in 0..self.databases.len() {
             match self.publish_database(index) {
                 // Other projects may have more rights.
-                Err(Fault::MongoDb(fault)) if fault.is_refusal() => refused = Some(fault),
+                Err(fault) if fault.is_of_one_collection() => failed = Err(fault),
                 outcome => outcome?,
             }
         }
-        refused.map_or(Ok(()), |fault| Err(fault.into()))
+        failed
     }
 
     /// Creates the connection, and reads the marks, which may have changed.
@@ -173,7 +185,14 @@ impl Role {
         };
         let connection = self.connection.insert(connection);
         for database in &mut self.databases {
-            database.backlog.note_marks(connection.marks(&database.name)?);
+            match connection.marks(&database.name) {
+                Ok(marks) => {
+                    database.backlog.note_marks(marks);
+                    database.refused = None;
+                }
+                Err(fault) if fault.is_refusal() => database.refused = Some(fault),
+                Err(fault) => return Err(fault.into()),
+            }
         }
         self.must_compare = true;
         Ok(())
@@ -209,16 +228,19 @@ impl Role {
         let is_sweep_due = self.is_sweep_due();
         let Some(connection) = &self.connection else { return Ok(()) };
         let Some(database) = self.databases.get_mut(index) else { return Ok(()) };
-        let Database { store, name, backlog } = database;
+        let Database { store, name, backlog, refused } = database;
+        if let Some(fault) = refused {
+            return Err(fault.clone().into());
+        }
         let metrics = &self.parts.metrics.publish;
         let sender = Sender { store, connection, database: name, metrics };
-        let mut refused = None;
+        let mut failed = Ok(());
         for collection in backlog.names() {
             match sender.send(backlog, &collection) {
                 // Other collections may be accepted.
-                Err(Fault::MongoDb(fault)) if fault.is_refusal() => {
+                Err(fault) if fault.is_of_one_collection() => {
                     backlog.widen(&collection);
-                    refused = Some(fault);
+                    failed = Err(fault);
                 }
                 outcome => outcome?,
             }
@@ -231,7 +253,7 @@ impl Role {
                 self.swept = Some(Stopwatch::start());
             }
         }
-        refused.map_or(Ok(()), |fault| Err(fault.into()))
+        failed
     }
 
     /// Reports the outcome of an attempt in the log, the metrics and the daemon's health.

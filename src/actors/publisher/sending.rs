@@ -14,7 +14,7 @@ use super::{
 use crate::{
     model::{Moment, SeriesId, SeriesInfo, UnixMillis},
     publish::{Connection, Described, PublishFault, document},
-    store::{ChangedSeries, Columns, Store},
+    store::{ChangedSeries, Columns, PartitionInfo, Store},
     telemetry::PublishMetrics,
 };
 
@@ -46,7 +46,14 @@ impl Sender<'_> {
         let Some(group) = backlog.get_mut(collection) else { return Ok(()) };
         let mut superseded = 0;
         while let Some((start, (end, series))) = group.changed.first_key_value() {
-            superseded += self.send_span(group, (*start, *end), series)?;
+            match self.send_span(group, (*start, *end), series) {
+                Ok(newer) => superseded += newer,
+                Err(Fault::Gone) => {
+                    backlog.leave(collection);
+                    return Ok(());
+                }
+                Err(fault) => return Err(fault),
+            }
             group.changed.pop_first();
         }
         if superseded > 0 {
@@ -55,7 +62,7 @@ impl Sender<'_> {
                 collection,
                 superseded,
                 "MongoDB has newer documents, perhaps of a store before it was restored from a \
-                 snapshot; drop the collection, and it is published again"
+                 snapshot; drop the collection and its mark, and it is published again"
             );
         }
         self.connection.set_mark(self.database, collection, &group.mark)?;
@@ -79,6 +86,7 @@ impl Sender<'_> {
         let with_empty = matches!(series, ChangedSeries::Some(_));
         let (mut batch, mut superseded) = (Batch::default(), 0);
         for ids in ids.chunks(SERIES_AT_ONCE) {
+            self.connection.check_running()?;
             let view = self.store.view(group.granularity, span.0..span.1, ids)?;
             let known = self.known(ids);
             let (mut slots, mut cells) = (Vec::new(), Vec::new());
@@ -98,6 +106,7 @@ impl Sender<'_> {
         superseded += self.write(group, batch)?;
         if !with_empty && group.replaced > 0 {
             // Documents that are still as before the last erasure have no samples left.
+            self.check_stored(group)?;
             let (database, collection) = (self.database, &group.collection);
             self.connection.delete_older(database, collection, span.0, group.replaced)?;
         }
@@ -122,6 +131,7 @@ impl Sender<'_> {
         if batch.documents.is_empty() {
             return Ok(0);
         }
+        self.check_stored(group)?;
         let (database, collection) = (self.database, &group.collection);
         let written =
             self.connection.replace(database, collection, group.through, batch.documents)?;
@@ -129,6 +139,18 @@ impl Sender<'_> {
         self.metrics.bytes.inc_by(written.bytes);
         self.metrics.superseded.inc_by(written.superseded);
         Ok(written.superseded)
+    }
+
+    /// Checks that the partitions of a group are still in the store. What is read of a partition that
+    /// was dropped looks like documents without samples, which must not replace the published ones.
+    fn check_stored(&self, group: &Group) -> Result<(), Fault> {
+        let width = |level| self.store.granularity(level).width_ms;
+        let is_of_group = |partition: &PartitionInfo| {
+            let id = &partition.id;
+            id.start == group.start && width(id.granularity) == width(group.granularity)
+        };
+        let is_stored = self.store.partitions().iter().any(is_of_group);
+        if is_stored { Ok(()) } else { Err(Fault::Gone) }
     }
 
     /// Drops the collections of partitions that have expired. Returns their number.

@@ -21,6 +21,9 @@ use crate::{
     oidc::{Provider, ProviderFault},
 };
 
+/// The maximum size of a provider's code in bytes.
+const CODE_BYTES_MAX: usize = 4096;
+
 /// The answer to the page.
 #[derive(Debug, Serialize)]
 struct ProviderAnswer {
@@ -56,6 +59,13 @@ impl Returned {
         }
         Some(returned)
     }
+}
+
+/// Returns true when a text may be a provider's code. Others are not worth a request: a firewall
+/// before the provider could refuse them, which would look like an outage.
+fn is_code(text: &str) -> bool {
+    let is_usual = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~+/=|!*:,$@".contains(&byte);
+    text.len() <= CODE_BYTES_MAX && text.bytes().all(is_usual)
 }
 
 pub(super) async fn provider(parts: web::Data<AccessParts>) -> HttpResponse {
@@ -134,7 +144,7 @@ async fn finish_at(
     if returned.error.is_some() {
         return Err(LoginProblem::Denied);
     }
-    let code = returned.code.ok_or(LoginProblem::State)?;
+    let code = returned.code.filter(|code| is_code(code)).ok_or(LoginProblem::State)?;
     let begun = parts.logins.begin(request, &login.state);
     let attempt = begun.map_err(|wait_ms| LoginProblem::Delayed { wait_ms })?;
     let asked = provider.clone();
@@ -149,8 +159,31 @@ async fn finish_at(
     }
     let person = person.map_err(|fault| problem_of(&fault))?;
     *name = person.user_name();
-    let roles = provider.settings().rules.roles_of(&person).ok_or(LoginProblem::NoRole)?;
-    begin_session(request, parts, provider, (person, roles)).await
+    match provider.settings().rules.roles_of(&person) {
+        Some(roles) => begin_session(request, parts, provider, (person, roles)).await,
+        None => Err(end_sessions(parts, provider, person).await),
+    }
+}
+
+/// Ends the sessions of a person without a role. Returns the reason of the refusal.
+async fn end_sessions(
+    parts: &web::Data<AccessParts>,
+    provider: &Provider,
+    person: Person,
+) -> LoginProblem {
+    let (shared, provider) = (parts.clone(), provider.clone());
+    let ended = web::block(move || {
+        let now = shared.clock.now();
+        shared.people.end_sessions_of_person(&person, &provider.settings().rules, now)
+    });
+    match ended.await {
+        Ok(Ok(())) => LoginProblem::NoRole,
+        Ok(Err(fault)) => {
+            tracing::error!(cause = %fault, "cannot end the sessions of a provider's user");
+            LoginProblem::Failed
+        }
+        Err(_) => LoginProblem::Failed,
+    }
 }
 
 async fn begin_session(
@@ -236,6 +269,13 @@ fn without_login_cookie(request: &HttpRequest, mut response: HttpResponse) -> Ht
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn codes_have_the_characters_of_tokens() {
+        assert!(is_code("SplxlOBeZQQYbYS6WxSbIA") && is_code("4/0Ab-c_d.~|x"));
+        let long = "a".repeat(CODE_BYTES_MAX + 1);
+        assert!([&long, "<script>", "a b", "a\n", "a\u{e4}"].iter().all(|text| !is_code(text)));
+    }
 
     #[test]
     fn parameters_that_are_there_twice_are_no_answer() {

@@ -30,12 +30,7 @@ impl KnownPeople {
         let name = person.user_name();
         let _change_lock = self.0.change_lock.lock();
         let known = self.0.users.get().get(&name).cloned();
-        let is_same = |known: &UserRecord| {
-            known.provider.as_ref().is_some_and(|known| {
-                known.issuer == rules.issuer() && known.subject == person.subject
-            })
-        };
-        let known = known.filter(|user| is_same(&user.record));
+        let known = known.filter(|user| is_person(&user.record, person, rules));
         let mut record = match &known {
             Some(user) => user.record.clone(),
             None => UserRecord {
@@ -70,4 +65,30 @@ impl KnownPeople {
         let user = self.put(User { name, record }, now)?;
         self.begin_session(user, now)
     }
+
+    /// Ends all sessions of a person whose groups no longer give a role, durably.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub fn end_sessions_of_person(
+        &self,
+        person: &Person,
+        rules: &GroupRules,
+        now: UnixMillis,
+    ) -> Result<(), PeopleFault> {
+        let _change_lock = self.0.change_lock.lock();
+        let known = self.0.users.get().get(&person.user_name()).cloned();
+        let Some(user) = known.filter(|user| is_person(&user.record, person, rules)) else {
+            return Ok(());
+        };
+        let record = UserRecord { generation: random_generation()?, ..user.record.clone() };
+        self.put(User { name: user.name.clone(), record }, now).map(drop)
+    }
+}
+
+/// Returns true when a user is the person, according to the same provider.
+fn is_person(user: &UserRecord, person: &Person, rules: &GroupRules) -> bool {
+    user.provider
+        .as_ref()
+        .is_some_and(|known| known.issuer == rules.issuer() && known.subject == person.subject)
 }

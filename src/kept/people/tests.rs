@@ -258,6 +258,20 @@ fn a_session_of_a_provider_ends_with_other_roles_and_other_rules() {
 }
 
 #[test]
+fn a_person_whose_groups_give_no_role_has_no_session_left() {
+    let fixture = Fixture::new();
+    let people = &fixture.people;
+    let (rules, others) = (rules("https://a", Role::Viewer), rules("https://b", Role::Viewer));
+    people.set_provider_rules(Some(&rules));
+    let roles = rules.roles_of(&ann()).unwrap();
+    let session = people.log_in_person(&ann(), roles, &rules, NOW).unwrap();
+    people.end_sessions_of_person(&ann(), &others, NOW).unwrap();
+    assert!(fixture.is_valid(&session), "another provider's person has the same subject");
+    people.end_sessions_of_person(&ann(), &rules, NOW).unwrap();
+    assert!(!fixture.is_valid(&session));
+}
+
+#[test]
 fn a_disabled_person_of_a_provider_stays_out_and_another_provider_has_other_people() {
     let fixture = Fixture::new();
     let (rules, people) = (rules("https://a", Role::Admin), &fixture.people);

@@ -3,6 +3,7 @@
 //! Must never know: who changes an object, the content of objects.
 
 use std::{
+    collections::BTreeMap,
     ops::{ControlFlow, Range},
     sync::Arc,
 };
@@ -27,7 +28,8 @@ pub(super) const OBJECTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::ne
 pub(super) const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 /// The hosts that ping, by name.
 pub(super) const HOSTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("hosts");
-/// The key of the last version that was assigned to an object.
+/// The key of the last version that was assigned to an object of a project, whose stored name it is:
+/// no project counts the changes of others.
 const LAST_KEY: &str = "last_version";
 /// The key of the number of objects.
 const COUNT_KEY: &str = "count";
@@ -154,20 +156,25 @@ pub(super) fn visit_backwards(
 pub(super) fn check(file: &DatabaseFile, fault: &mut dyn FnMut(String)) -> Result<(), StoreError> {
     read(file, |txn| {
         let objects = txn.open_table(OBJECTS).map_err(fail("read"))?;
-        let (mut count, mut bytes, mut last) = (0, 0, 0);
+        let (mut count, mut bytes) = (0, 0);
+        let mut last: BTreeMap<Arc<str>, u64> = BTreeMap::new();
         for entry in objects.iter().map_err(fail("read"))? {
             let (key, found) = entry.map_err(fail("read"))?;
             let key = key.value();
             count += 1;
             bytes += found.value().len() as u64;
-            match row::decode(found.value(), key) {
-                Some(object) if row::place(key).is_some() => last = last.max(object.version),
-                Some(_) => fault(format!("object {key:?}: its kind is unknown")),
-                None => fault(format!("object {key:?}: its checksum does not fit")),
+            match (row::decode(found.value(), key), row::place(key)) {
+                (Some(object), Some((project, ..))) => {
+                    let project = ProjectName::new(project).unwrap_or_default();
+                    let last = last.entry(project.stored_name(LAST_KEY)).or_default();
+                    *last = object.version.max(*last);
+                }
+                (Some(_), None) => fault(format!("object {key:?}: its kind is unknown")),
+                (None, _) => fault(format!("object {key:?}: its checksum does not fit")),
             }
         }
         let meta = txn.open_table(META).map_err(fail("read"))?;
-        let value = |key| Ok::<_, StoreError>(counted(meta.get(key).map_err(fail("read"))?));
+        let value = |key: &str| Ok::<_, StoreError>(counted(meta.get(key).map_err(fail("read"))?));
         let (stated_count, stated_bytes) = (value(COUNT_KEY)?, value(BYTES_KEY)?);
         if (stated_count, stated_bytes) != (count, bytes) {
             fault(format!(
@@ -175,11 +182,14 @@ pub(super) fn check(file: &DatabaseFile, fault: &mut dyn FnMut(String)) -> Resul
                  {count} with {bytes}"
             ));
         }
-        let assigned = value(LAST_KEY)?;
-        if last > assigned {
-            fault(format!(
-                "an object has version {last}, but the last assigned version is {assigned}"
-            ));
+        for (key, last) in last {
+            let assigned = value(&key)?;
+            if last > assigned {
+                fault(format!(
+                    "an object has version {last}, but {key:?}, the last assigned version, is \
+                     {assigned}"
+                ));
+            }
         }
         Ok(())
     })
@@ -255,8 +265,11 @@ impl Change<'_> {
     ) -> Result<Result<u64, ObjectRefusal>, StoreError> {
         let key = row::key(self.project, self.kind, self.name);
         let used_by = (self.project.as_str(), self.kind);
-        let value = |key| Ok::<_, StoreError>(counted(meta.get(key).map_err(fail(OPERATION))?));
-        let (last, mut count, mut bytes) = (value(LAST_KEY)?, value(COUNT_KEY)?, value(BYTES_KEY)?);
+        let value =
+            |key: &str| Ok::<_, StoreError>(counted(meta.get(key).map_err(fail(OPERATION))?));
+        let last_key = self.project.stored_name(LAST_KEY);
+        let (mut count, mut bytes) = (value(COUNT_KEY)?, value(BYTES_KEY)?);
+        let last = value(&last_key)?;
         let before = objects.get(&*key).map_err(fail(OPERATION))?;
         let before = before.map(|row| (row.value().len(), row::decode(row.value(), &key)));
         let found = before.as_ref().and_then(|(_, object)| object.as_ref());
@@ -273,7 +286,7 @@ impl Change<'_> {
         let Some((new, changed_at)) = self.new else {
             used.remove(used_by, length.unwrap_or(0));
             objects.remove(&*key).map_err(fail(OPERATION))?;
-            return set(meta, last, count, bytes).map(Ok);
+            return set(meta, (&last_key, last), count, bytes).map(Ok);
         };
         let object = Object { version: last + 1, changed_at, bytes: new.to_vec() };
         let row = row::encode(&object, &key);
@@ -282,7 +295,7 @@ impl Change<'_> {
             return Ok(Err(refusal));
         }
         objects.insert(&*key, &*row).map_err(fail(OPERATION))?;
-        set(meta, last + 1, new_count, new_bytes).map(Ok)
+        set(meta, (&last_key, last + 1), new_count, new_bytes).map(Ok)
     }
 }
 
@@ -310,17 +323,17 @@ pub(super) fn remove_range(
         removed_bytes += row.value().len() as u64;
     }
     let (count, bytes) = (count.saturating_sub(removed), bytes.saturating_sub(removed_bytes));
-    set(&mut meta, last, count, bytes)?;
+    set(&mut meta, (LAST_KEY, last), count, bytes)?;
     Ok(removed)
 }
 
 fn set(
     meta: &mut Table<'_, &str, u64>,
-    last: u64,
+    (last_key, last): (&str, u64),
     count: u64,
     bytes: u64,
 ) -> Result<u64, StoreError> {
-    for (key, value) in [(LAST_KEY, last), (COUNT_KEY, count), (BYTES_KEY, bytes)] {
+    for (key, value) in [(last_key, last), (COUNT_KEY, count), (BYTES_KEY, bytes)] {
         meta.insert(key, value).map_err(fail(OPERATION))?;
     }
     Ok(last)

@@ -2,7 +2,7 @@
 //! stored in a separate file and changed by compare-and-set; a change is durable when its response
 //! is sent. The file also contains the hosts that ping, which have no versions.
 //!
-//! Each change assigns the next version of the whole file to its object, so no version is used
+//! Each change assigns the next version of the project to its object, so no version is used
 //! twice, even when an object is deleted and created again. A change contains the version that its
 //! author read, and is refused when this is not the current version. After an error, the change may
 //! or may not be stored; reading the object shows it. Every reader sees all earlier changes.

@@ -85,7 +85,8 @@ fn each_route_admits_rights_in_another_project_as_the_table_says() {
     let all_but_operate = ["ingest", "read", "objects", "admin"];
     let new = json!({ "name": "team", "scopes": all_but_operate, "project": "red" });
     let key = guarded.key(&new);
-    let of_default = guarded.scoped("operator", &["admin", "operate"]);
+    let new = json!({ "name": "operator", "scopes": ["admin", "operate"], "project": "default" });
+    let of_default = guarded.key(&new);
     guarded.user("ann", &json!({ "red": "admin" }));
     let mut session = guarded.log_in("ann");
     let mut checked = 0;

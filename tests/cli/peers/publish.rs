@@ -152,7 +152,7 @@ fn every_finished_document_is_published_once_with_equal_values_whatever_is_kille
                 let (status, answer) = request(&daemon.url, "GET", "/readyz", &[], "").unwrap();
                 assert_eq!(status, 200, "{answer}");
                 let reason = answer["reasons"]["publish"].as_str().unwrap_or_default();
-                answer["status"] == "degraded" && reason.contains("MongoDB cannot be reached")
+                answer["status"] == "degraded" && reason.contains("MongoDB is not available")
             });
         }
         if server.process.is_none() {
