@@ -88,8 +88,8 @@ impl Caller {
         }
     }
 
-    /// Returns the projects whose keys and codes the caller may manage. A user acts in one project at
-    /// a time.
+    /// Returns the projects whose keys and codes the caller may manage. A user acts in one project
+    /// at a time.
     pub fn project(&self) -> KeyProject {
         match self {
             Self::Key(caller) => caller.key.record.project.clone(),

@@ -11,8 +11,8 @@ use crate::model::{UnixMillis, with_causes};
 
 /// The time after which a login fetches metadata and keys again.
 const VALID_MS: i64 = 3_600_000;
-/// The time for which a failure answers all logins, from the begin of the fetch, so that they do not
-/// all wait for a provider that is down. It is longer than the time limit of a fetch.
+/// The time for which a failure answers all logins, so that they do not all wait for a provider
+/// that is down. It begins with the fetch, and is longer than the time limit of a fetch.
 const FAILURE_MS: i64 = 15_000;
 /// The minimum time between two fetches because of an unknown key.
 const UNKNOWN_KEY_MS: i64 = 30_000;

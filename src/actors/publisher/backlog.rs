@@ -128,7 +128,7 @@ impl Backlog {
         self.waiting.values().any(|group| group.changed.values().any(is_set))
     }
 
-    /// Replaces the sets of a collection that was refused by all series: it may be refused for long.
+    /// Replaces the sets of a refused collection by all series, because it may be refused for long.
     pub(super) fn widen(&mut self, collection: &str) {
         let group = self.waiting.get_mut(collection);
         for (_, series) in group.into_iter().flat_map(|group| group.changed.values_mut()) {

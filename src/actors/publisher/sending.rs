@@ -141,8 +141,8 @@ impl Sender<'_> {
         Ok(written.superseded)
     }
 
-    /// Checks that the partitions of a group are still in the store. What is read of a partition that
-    /// was dropped looks like documents without samples, which must not replace the published ones.
+    /// Checks that the partitions of a group are still in the store. A dropped partition reads like
+    /// documents without samples, which must not replace the published ones.
     fn check_stored(&self, group: &Group) -> Result<(), Fault> {
         let width = |level| self.store.granularity(level).width_ms;
         let is_of_group = |partition: &PartitionInfo| {

@@ -28,8 +28,8 @@ pub(super) const OBJECTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::ne
 pub(super) const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 /// The hosts that ping, by name.
 pub(super) const HOSTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("hosts");
-/// The key of the last version that was assigned to an object of a project, whose stored name it is:
-/// no project counts the changes of others.
+/// The key of the last version that was assigned to an object. The stored name contains the
+/// project, so that no project counts the changes of others.
 const LAST_KEY: &str = "last_version";
 /// The key of the number of objects.
 const COUNT_KEY: &str = "count";

@@ -116,7 +116,7 @@ fn the_first_key_makes_the_others_and_ends_when_another_key_can() {
     assert_eq!(fs::metadata(&dir).unwrap().permissions().mode() & 0o777, 0o600);
     let again = message(&guarded.run(&first, &add));
     assert!(again.contains("the file exists"), "{again}");
-    let again = message(&guarded.run(&first, &["key", "add", "root", "--scope", "read"]));
+    let again = message(&guarded.run(&first, &["key", "add", "root", "--scope", "admin,operate"]));
     assert!(again.contains("exists; rotate it or revoke it"), "{again}");
     guarded.admin = fs::read_to_string(&dir).unwrap().trim().to_owned();
     guarded.daemon.stop();
