@@ -4,52 +4,24 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use ipnet::IpNet;
+
 /// The maximum number of entries; each request of a proxy is compared with all.
 const ENTRIES_MAX: usize = 64;
 
-/// A prefix of addresses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Prefix {
-    address: IpAddr,
-    bits: u8,
-}
-
 /// The addresses of trusted proxies.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct TrustedProxies(Vec<Prefix>);
+pub struct TrustedProxies(Vec<IpNet>);
 
-impl Prefix {
-    /// Parses an address, or an address with the number of leading bits that count.
-    fn parse(text: &str) -> Option<Self> {
-        let (address, bits) = match text.split_once('/') {
-            Some((address, bits)) => (address, Some(bits.parse().ok()?)),
-            None => (text, None),
-        };
-        let address: IpAddr = address.parse().ok()?;
-        let bits_max = if address.is_ipv4() { 32 } else { 128 };
-        let bits = bits.unwrap_or(bits_max);
-        let is_plain = address.to_canonical() == address;
-        (is_plain && (1..=bits_max).contains(&bits)).then_some(Self { address, bits })
-    }
+/// Parses an address, or an address with the number of leading bits that count.
+fn parse(text: &str) -> Option<IpNet> {
+    let net: IpNet = text.parse().ok().or_else(|| Some(text.parse::<IpAddr>().ok()?.into()))?;
+    let is_plain = net.addr().to_canonical() == net.addr();
+    (is_plain && net.prefix_len() > 0).then_some(net)
+}
 
-    fn contains(self, address: IpAddr) -> bool {
-        match (self.address, address) {
-            (IpAddr::V4(own), IpAddr::V4(other)) => {
-                (own.to_bits() ^ other.to_bits()) >> (32 - u32::from(self.bits)) == 0
-            }
-            (IpAddr::V6(own), IpAddr::V6(other)) => {
-                (own.to_bits() ^ other.to_bits()) >> (128 - u32::from(self.bits)) == 0
-            }
-            _ => false,
-        }
-    }
-
-    fn is_loopback(self) -> bool {
-        match self.address {
-            IpAddr::V4(address) => address.is_loopback() && self.bits >= 8,
-            IpAddr::V6(address) => address.is_loopback() && self.bits == 128,
-        }
-    }
+fn is_loopback(net: &IpNet) -> bool {
+    net.network().is_loopback() && net.broadcast().is_loopback()
 }
 
 impl TrustedProxies {
@@ -62,8 +34,8 @@ impl TrustedProxies {
         if entries.len() > ENTRIES_MAX {
             faults.push(format!("{} entries are more than {ENTRIES_MAX}", entries.len()));
         }
-        let mut parse = |text: &String| {
-            let prefix = Prefix::parse(text);
+        let mut parsed = |text: &String| {
+            let prefix = parse(text);
             if prefix.is_none() {
                 faults.push(format!(
                     "{text:?} is no address: use one such as \"10.1.2.3\", or a prefix such as \
@@ -72,19 +44,19 @@ impl TrustedProxies {
             }
             prefix
         };
-        let prefixes = entries.iter().filter_map(&mut parse).collect();
+        let prefixes = entries.iter().filter_map(&mut parsed).collect();
         if faults.is_empty() { Ok(Self(prefixes)) } else { Err(faults) }
     }
 
     /// Returns true if an address is that of a trusted proxy.
     pub fn contains(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
-        self.0.iter().any(|prefix| prefix.contains(address))
+        self.0.iter().any(|prefix| prefix.contains(&address))
     }
 
     /// Returns true if proxies on other machines are trusted.
     pub fn has_remote(&self) -> bool {
-        self.0.iter().any(|prefix| !prefix.is_loopback())
+        self.0.iter().any(|prefix| !is_loopback(prefix))
     }
 
     /// Returns the address of the client of a connection from `peer`, whose request has these

@@ -17,6 +17,7 @@ mod sections;
 mod settings;
 #[cfg(test)]
 mod tests;
+mod tls;
 mod values;
 
 pub use live::LiveSettings;

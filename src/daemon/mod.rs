@@ -8,6 +8,8 @@ mod data_dir;
 mod first_key;
 mod listeners;
 mod parts;
+mod projects;
+mod querying;
 mod reloading;
 mod signals;
 mod storing;
@@ -22,26 +24,22 @@ use tokio::{task::spawn_blocking, time::timeout};
 
 use crate::{
     actors::{
-        AuditKeeper, Checker, Checkpointer, Death, GraphiteListeners, HostKeeper, Lifelines,
-        Preallocator, PublishedState, Publisher, Retention, Sealer, SelfSampler, SettingsChanged,
-        SparklineRefresher, Stop, StopFlag, Watcher, Writer, WriterHandle, lifelines,
+        AuditKeeper, Checker, Checkpointer, Death, GraphiteListeners, Preallocator, PublishedState,
+        Publisher, Retention, Sealer, SelfSampler, SettingsChanged, Stop, StopFlag, Watcher,
+        Writer, WriterHandle, lifelines,
     },
-    api::{ApiParts, Tails},
+    api::Tails,
     clock::{Clock, Stopwatch, TrustedClock},
     config::{LiveSettings, Settings, bounds},
-    kept::{KnownCardinality, KnownSettings},
+    kept::KnownSettings,
     model::UnixMillis,
-    store::Store,
     telemetry::{Condition, Health, Metrics},
 };
-use alerting::AlertingRoles;
 use binding::Addresses;
 pub use data_dir::{DataDir, process_using};
-use listeners::{
-    ReceivingParts, audit_keeper, sparkline_refresher, start_graphite, start_self_sampler,
-    start_server,
-};
-use parts::{SharedState, api_parts, project_parts};
+use listeners::{ReceivingParts, audit_keeper, start_graphite, start_self_sampler, start_server};
+use parts::{SharedState, api_parts};
+use projects::{ProjectRoles, all_projects, cardinality};
 pub use reloading::ReloadSources;
 use reloading::{ReloadParts, Reloader, Reopening};
 use signals::Signals;
@@ -303,63 +301,6 @@ impl Daemon {
         }
         tracing::info!("stopped");
     }
-}
-
-/// Returns the parts of the API for each project, the first of them `default`.
-fn all_projects(
-    settings: &mut LiveSettings,
-    default: &ApiParts,
-    cardinality: Vec<(Store, KnownCardinality)>,
-) -> anyhow::Result<Vec<ApiParts>> {
-    let mut projects = vec![default.clone()];
-    for (store, cardinality) in cardinality.into_iter().skip(1) {
-        projects.push(project_parts(settings, default, (store.project(), cardinality))?);
-    }
-    let rules = |parts: &ApiParts| (parts.admin.store.project().clone(), parts.admin.rules.clone());
-    let others: Vec<_> = projects.iter().skip(1).map(rules).collect();
-    projects[0].admin.others.clone_from(&others);
-    projects[0].overview.admin.others = others;
-    Ok(projects)
-}
-
-/// The roles and tails that each project has.
-struct ProjectRoles {
-    host_keepers: Vec<Addr<HostKeeper>>,
-    alerting: Vec<AlertingRoles>,
-    sparkline_refresher: Addr<SparklineRefresher>,
-    tails: Vec<Tails>,
-}
-
-impl ProjectRoles {
-    fn start(
-        settings: &mut LiveSettings,
-        projects: &[ApiParts],
-        lifelines: &Lifelines,
-        arbiters: &mut Vec<Arbiter>,
-    ) -> Self {
-        let mut host_keepers = Vec::new();
-        for ApiParts { admin, .. } in projects {
-            let role = HostKeeper::new(admin.hosts.clone(), lifelines.for_role("host keeper"));
-            host_keepers.push(start_on_arbiter(arbiters, role));
-        }
-        let alerting = AlertingRoles::start(settings, projects, lifelines, arbiters);
-        let role = sparkline_refresher(projects, lifelines);
-        let sparkline_refresher = start_on_arbiter(arbiters, role);
-        let tails = projects.iter().map(|project| project.query.tails.clone()).collect();
-        Self { host_keepers, alerting, sparkline_refresher, tails }
-    }
-}
-
-/// Returns the numbers of series at the beginnings of days, for each project.
-fn cardinality(
-    settings: &Settings,
-    store: &Store,
-    published: &PublishedState,
-) -> Vec<(Store, KnownCardinality)> {
-    let others = settings.projects.iter().map(|project| store.for_project(&project.name));
-    let others = others.map(|store| (store, KnownCardinality::default()));
-    let default = (store.clone(), published.cardinality.clone());
-    std::iter::once(default).chain(others).collect()
 }
 
 fn start_on_arbiter<A>(arbiters: &mut Vec<Arbiter>, actor: A) -> Addr<A>

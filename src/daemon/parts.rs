@@ -2,11 +2,11 @@
 //!
 //! Must never know: routes, and the order of start and stop.
 
-use std::{cell::Cell, sync::Arc};
+use std::sync::Arc;
 
 use anyhow::Context;
-use tokio::sync::Semaphore;
 
+use super::querying::{promql_settings, query_limits, query_permits, query_resources};
 use crate::{
     actors::{PublishedState, WriterHandle},
     alerts::Alertmanager,
@@ -16,17 +16,15 @@ use crate::{
         QueryParts, SparklineCache, Tails,
     },
     clock::{Clock, SystemClock, TrustedClock},
-    config::{Limits, LiveSettings, Settings, bounds},
+    config::{LiveSettings, Settings, bounds},
     ingest::memory::IngestMemory,
     kept::{
-        Annotations, Audit, KnownCardinality, KnownCodes, KnownHosts, KnownKeys, KnownPeople,
-        KnownPostedAlerts, KnownRules, KnownSettings, KnownSilences, LiveValue, SnapshotSettings,
-        Snapshots,
+        Annotations, Audit, KnownCodes, KnownHosts, KnownKeys, KnownPeople, KnownPostedAlerts,
+        KnownRules, KnownSettings, KnownSilences, SnapshotSettings, Snapshots,
     },
     model::{ProjectName, SeriesLimits},
     notify::ReceiverTests,
     oidc::Provider,
-    query::{PromqlSettings, QueryLimits, QueryResources, Scheduler},
     store::{SnapshotFolder, Store, StoreLimits},
     telemetry::Metrics,
 };
@@ -51,14 +49,10 @@ impl SharedState {
         metrics: &Metrics,
         (keys, people, known_settings): (KnownKeys, KnownPeople, KnownSettings),
     ) -> anyhow::Result<Self> {
-        let hosts = KnownHosts::open(store, settings.limits.senders_max, clock.clone())
-            .context("read the known hosts")?;
-        let known = hosts.clone();
-        settings.after_changes(move |settings| known.set_hosts_max(settings.limits.senders_max));
+        let hosts = known_hosts(settings, store, clock)?;
         let sources = settings.rule_sources(machine_name().as_deref());
         let rules = KnownRules::open(sources, &settings.promql_settings(), metrics.clone());
-        let silences =
-            KnownSilences::open(store, bounds::SILENCES_KEPT).context("read the silences")?;
+        let silences = known_silences(store)?;
         let codes = KnownCodes::open(store).context("read the codes")?;
         let known = people.clone();
         settings.follow(move |settings| {
@@ -77,6 +71,24 @@ impl SharedState {
             settings: known_settings,
         })
     }
+}
+
+/// Returns the hosts of a project, whose number follows the settings.
+pub(super) fn known_hosts(
+    settings: &mut LiveSettings,
+    store: &Store,
+    clock: &TrustedClock,
+) -> anyhow::Result<KnownHosts> {
+    let hosts = KnownHosts::open(store, settings.limits.senders_max, clock.clone())
+        .context("read the known hosts")?;
+    let known = hosts.clone();
+    settings.after_changes(move |settings| known.set_hosts_max(settings.limits.senders_max));
+    Ok(hosts)
+}
+
+/// Returns the silences of a project.
+pub(super) fn known_silences(store: &Store) -> anyhow::Result<KnownSilences> {
+    KnownSilences::open(store, bounds::SILENCES_KEPT).context("read the silences")
 }
 
 pub(super) fn api_parts(
@@ -101,7 +113,8 @@ pub(super) fn api_parts(
     let audit = Audit::new(&store, &metrics);
     let who = (keys, codes, people, provider_logins);
     let access = access_parts(settings, who, audit, &clock, &metrics, &bodies);
-    let limits = settings.derive(query_limits);
+    let default = ProjectName::of_default();
+    let limits = query_limits(settings, default);
     let query = QueryParts {
         access: access.clone(),
         store: store.clone(),
@@ -114,9 +127,9 @@ pub(super) fn api_parts(
         alertmanagers: settings.derive(|settings| alertmanager_urls(&settings.alertmanagers)),
         graphite_templates: settings.derive(|settings| settings.graphite_templates.clone()),
         limits: limits.clone(),
-        promql: settings.derive(Settings::promql_settings),
+        promql: promql_settings(settings, default),
         resources: query_resources(settings),
-        permits: query_permits(settings),
+        permits: query_permits(settings, default),
         timeout: settings.derive(|settings| settings.limits.query_timeout),
         client_timeout: settings.server.client_timeout,
         started: SystemClock.now(),
@@ -167,68 +180,6 @@ pub(super) fn api_parts(
     ApiParts { host_names, proxies, access, bodies, query, objects, alerting, admin, overview }
 }
 
-/// Returns the parts of the API for a project beside `default`: what belongs to one project is its
-/// own, all else is shared.
-pub(super) fn project_parts(
-    settings: &mut LiveSettings,
-    default: &ApiParts,
-    (name, cardinality): (&ProjectName, KnownCardinality),
-) -> anyhow::Result<ApiParts> {
-    let mut parts = default.clone();
-    let store = default.admin.store.for_project(name);
-    let (metrics, clock) = (&default.admin.metrics, &default.admin.clock);
-    let hosts = KnownHosts::open(&store, settings.limits.senders_max, clock.clone())
-        .context("read the known hosts")?;
-    let known = hosts.clone();
-    settings.after_changes(move |settings| known.set_hosts_max(settings.limits.senders_max));
-    let sources = settings.rule_sources_of(name, machine_name().as_deref());
-    let own_metrics = default.admin.metrics.for_project().context("register metrics")?;
-    let rules = KnownRules::open(sources, &settings.promql_settings(), own_metrics.clone());
-    let silences =
-        KnownSilences::open(&store, bounds::SILENCES_KEPT).context("read the silences")?;
-    let of = name.clone();
-    let limits = settings.derive(move |settings| {
-        let points_max = settings.project(&of).query_points_max;
-        let points_max = points_max.unwrap_or(usize::MAX).min(settings.limits.query_points_max);
-        QueryLimits::new(settings.limits.query_series_max, points_max)
-    });
-    let of = name.clone();
-    let promql = settings.derive(move |settings| {
-        let promql = settings.promql_settings();
-        let points_max = settings.project(&of).query_points_max.unwrap_or(usize::MAX);
-        PromqlSettings { points_max: promql.points_max.min(points_max), ..promql }
-    });
-    let query = &mut parts.query;
-    query.store = store.clone();
-    query.hosts = hosts.clone();
-    query.rules = rules.clone();
-    query.silences = silences.clone();
-    let alertmanagers = &settings.project_settings(name).alertmanagers;
-    query.alertmanagers = LiveValue::new(alertmanager_urls(alertmanagers));
-    query.limits = limits.clone();
-    query.promql = promql;
-    query.resources = default.query.resources.with_own_cache();
-    let queries_max = settings.project(name).queries_max.unwrap_or(usize::MAX);
-    query.permits = LiveValue::new(Semaphore::new(queries_max.min(settings.limits.queries_max)));
-    query.tails = Tails::new(bounds::TAILS_MAX);
-    query.cardinality = cardinality;
-    query.lines = SparklineCache::default();
-    parts.objects = objects_parts(&store, &hosts, metrics, clock, &default.bodies);
-    parts.alerting = alerting_parts(&rules, silences, &own_metrics, clock, &default.bodies);
-    let admin = &mut parts.admin;
-    admin.writer = default.admin.writer.for_project(name);
-    admin.store = store;
-    admin.hosts = hosts;
-    admin.rules = rules;
-    admin.query_limits = limits;
-    admin.health = admin.health.for_project(name);
-    admin.of_rules = own_metrics;
-    parts.overview.query = parts.query.clone();
-    parts.overview.admin = parts.admin.clone();
-    parts.overview.published.ingest = default.overview.published.ingest.for_project(name);
-    Ok(parts)
-}
-
 fn access_parts(
     settings: &mut LiveSettings,
     (keys, codes, people, provider_logins): (KnownKeys, KnownCodes, KnownPeople, ProviderLogins),
@@ -257,7 +208,7 @@ fn access_parts(
     }
 }
 
-fn objects_parts(
+pub(super) fn objects_parts(
     store: &Store,
     hosts: &KnownHosts,
     metrics: &Metrics,
@@ -274,7 +225,7 @@ fn objects_parts(
     }
 }
 
-fn alerting_parts(
+pub(super) fn alerting_parts(
     rules: &KnownRules,
     silences: KnownSilences,
     metrics: &Metrics,
@@ -306,34 +257,7 @@ fn bodies(settings: &mut LiveSettings) -> Bodies {
     Bodies::new(limits, memory, settings.server.client_timeout)
 }
 
-fn query_limits(settings: &Settings) -> QueryLimits {
-    let Limits { query_series_max, query_points_max, .. } = settings.limits;
-    QueryLimits::new(query_series_max, query_points_max)
-}
-
-fn query_resources(settings: &mut LiveSettings) -> QueryResources {
-    let memory_max = settings.limits.query_memory_max;
-    let resources = QueryResources::new(Scheduler::for_this_machine(), memory_max);
-    let shared = resources.clone();
-    settings.after_changes(move |settings| shared.set_memory_max(settings.limits.query_memory_max));
-    resources
-}
-
-/// Returns the permits of running queries. When the number of permits changes, running queries keep
-/// the permits that they hold.
-fn query_permits(settings: &mut LiveSettings) -> LiveValue<Semaphore> {
-    let permits = LiveValue::new(Semaphore::new(settings.limits.queries_max));
-    let (shared, count) = (permits.clone(), Cell::new(settings.limits.queries_max));
-    settings.after_changes(move |settings| {
-        let queries_max = settings.limits.queries_max;
-        if count.replace(queries_max) != queries_max {
-            shared.set(Semaphore::new(queries_max));
-        }
-    });
-    permits
-}
-
-fn alertmanager_urls(alertmanagers: &[Alertmanager]) -> Vec<String> {
+pub(super) fn alertmanager_urls(alertmanagers: &[Alertmanager]) -> Vec<String> {
     alertmanagers.iter().map(|alertmanager| alertmanager.url.clone()).collect()
 }
 

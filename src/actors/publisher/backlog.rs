@@ -76,9 +76,7 @@ impl Group {
             add_series(&mut self.changed, (*start, end), series.clone());
         }
     }
-}
 
-impl Group {
     /// Adds all documents whose period is over.
     fn add_all(&mut self) {
         for (start, end) in &self.finished {

@@ -115,17 +115,6 @@ impl Drop for Writing<'_> {
     }
 }
 
-impl Followed {
-    /// Begins a write of documents; `None` while nobody follows.
-    pub(crate) fn begin(&self) -> Option<Writing<'_>> {
-        if !self.is_followed.load(Ordering::Acquire) {
-            return None;
-        }
-        self.notes.lock().writers += 1;
-        Some(Writing(self))
-    }
-}
-
 impl Writing<'_> {
     /// Passes cells of a level to a sink, and notes their documents.
     pub(crate) fn note(
@@ -170,6 +159,15 @@ impl Followed {
     /// Begins to note changed documents.
     pub(crate) fn turn_on(&self) {
         self.is_followed.store(true, Ordering::Release);
+    }
+
+    /// Begins a write of documents; `None` while nobody follows.
+    pub(crate) fn begin(&self) -> Option<Writing<'_>> {
+        if !self.is_followed.load(Ordering::Acquire) {
+            return None;
+        }
+        self.notes.lock().writers += 1;
+        Some(Writing(self))
     }
 
     /// Returns whether changes are noted.

@@ -1,6 +1,6 @@
 //! A set of series, with a bit for each: 64 neighbouring series share a row.
 
-use std::collections::{BTreeMap, btree_map::Entry};
+use std::collections::BTreeMap;
 
 use crate::{
     model::SeriesId,
@@ -15,26 +15,14 @@ impl SeriesSet {
     /// Creates a set of series.
     pub fn of(series: impl IntoIterator<Item = SeriesId>) -> Self {
         let mut set = Self::default();
-        series.into_iter().for_each(|series| {
-            set.insert(series);
-        });
+        series.into_iter().for_each(|series| set.insert(series));
         set
     }
 
-    /// Adds a series; returns whether it needed another row.
-    pub(crate) fn insert(&mut self, series: SeriesId) -> bool {
+    /// Adds a series.
+    pub(crate) fn insert(&mut self, series: SeriesId) {
         let (row, lane) = row_and_lane(series);
-        let bit = 1_u64 << lane;
-        match self.0.entry(row) {
-            Entry::Occupied(mut known) => {
-                *known.get_mut() |= bit;
-                false
-            }
-            Entry::Vacant(free) => {
-                free.insert(bit);
-                true
-            }
-        }
+        *self.0.entry(row).or_default() |= 1 << lane;
     }
 
     /// Adds all series of another set.

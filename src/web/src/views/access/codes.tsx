@@ -1,17 +1,17 @@
 /** The one-time codes with which agents get keys of their own, with actions to make and revoke. */
 import { useSignal } from "@preact/signals";
-import { api, now } from "../../api/client";
+import { api } from "../../api/client";
 import { useResource } from "../../api/resource";
 import { caller } from "../../api/session";
 import type { CodeEntry, CodeWithText } from "../../api/types";
-import { dayOfText, momentText } from "../../app/moment";
-import { countWithNoun, inText, lengthText } from "../../model/words";
+import { countWithNoun, lengthText } from "../../model/words";
 import { Icon } from "../../parts/icon";
 import { narrow } from "../../parts/narrow";
 import { Empty, Failed, Loading } from "../../parts/states";
 import { Table } from "../../parts/table";
 import { AccessIsOff } from "./access-is-off";
 import { EnrollDialog, NewCodeDialog, RevokeCodeDialog } from "./code-dialogs";
+import { Expires, Made } from "./times";
 
 const REFRESH_MS = 30_000;
 /** The number of codes that are drawn at first, and added by each click. */
@@ -188,24 +188,6 @@ function For({ entry: { purpose, project, senders } }: { entry: CodeEntry }) {
 
 function keyText({ key_life_ms }: CodeEntry): string {
   return key_life_ms === null ? "–" : `${lengthText(key_life_ms, 1)}, renews itself`;
-}
-
-function Made({ entry: { created, created_by } }: { entry: CodeEntry }) {
-  return (
-    <span class="access-time" title={momentText(created)}>
-      {dayOfText(created)}
-      {created_by !== "" && <small class="muted">by {created_by}</small>}
-    </span>
-  );
-}
-
-function Expires({ entry: { expires } }: { entry: CodeEntry }) {
-  return (
-    <span class="access-time" title={momentText(expires)}>
-      {dayOfText(expires)}
-      <small class="muted">{inText(Math.max(0, expires - now()))}</small>
-    </span>
-  );
 }
 
 function Revoke({ entry, onRevoke }: Props) {

@@ -2,11 +2,11 @@
 import { now } from "../../api/client";
 import { keyId } from "../../api/key";
 import type { KeyEntry } from "../../api/types";
-import { dayOfText, momentText } from "../../app/moment";
-import { agoText, inText } from "../../model/words";
+import { momentText } from "../../app/moment";
 import { Ago } from "../../parts/ago";
 import { Icon } from "../../parts/icon";
 import { keyState } from "./key-list";
+import { Expires, Made } from "./times";
 
 interface Props {
   entry: KeyEntry;
@@ -112,26 +112,6 @@ function KeyScopes({ entry: { scopes, project, senders, one_sender } }: { entry:
         </small>
       )}
     </>
-  );
-}
-
-function Made({ entry: { created, created_by } }: { entry: KeyEntry }) {
-  return (
-    <span class="access-time" title={momentText(created)}>
-      {dayOfText(created)}
-      {created_by !== "" && <small class="muted">by {created_by}</small>}
-    </span>
-  );
-}
-
-function Expires({ entry: { expires } }: { entry: KeyEntry }) {
-  if (expires === null) return <span class="muted">never</span>;
-  const left = expires - now();
-  return (
-    <span class="access-time" title={momentText(expires)}>
-      {dayOfText(expires)}
-      <small class={left > 0 ? "muted" : "bad"}>{left > 0 ? inText(left) : agoText(-left)}</small>
-    </span>
   );
 }
 
