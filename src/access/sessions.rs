@@ -99,7 +99,8 @@ pub struct Session {
     pub record: SessionRecord,
     /// The time of the last request.
     used: AtomicI64,
-    /// The address of the last request; `None` when the daemon has started since.
+    /// The address of the last request; `None` before the first request after a start of the
+    /// daemon.
     address: Mutex<Option<IpAddr>>,
 }
 
@@ -198,12 +199,12 @@ impl SessionSet {
         excess
     }
 
-    /// Returns the number of sessions, with those that have expired but were not removed yet.
+    /// Returns the number of sessions, including expired ones that were not removed yet.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Returns true without sessions.
+    /// Returns true if there are no sessions.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

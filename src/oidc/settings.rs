@@ -41,7 +41,7 @@ impl ProviderSettings {
 /// Returns the host of an issuer's address.
 ///
 /// # Errors
-/// The address is invalid, or others could read and change what is sent to it.
+/// The address is invalid, or requests to it would not be encrypted.
 pub fn issuer_host(issuer: &str) -> Result<String, String> {
     let example = "use the provider's address, such as https://id.example.org";
     let url = Url::parse(issuer).map_err(|cause| format!("{cause}; {example}"))?;

@@ -17,7 +17,8 @@ use rcgen::{
 
 use crate::model::UnixMillis;
 
-/// The time by which certificates begin before they are made: the clocks of clients may be late.
+/// The time by which the validity of a certificate begins before it is made, because the clocks of
+/// clients may be late.
 const MARGIN_MS: i64 = 3_600_000;
 const DAY_MS: i64 = 86_400_000;
 /// The longest common name (RFC 5280).

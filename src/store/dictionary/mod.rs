@@ -1,9 +1,9 @@
-//! The dictionary: series to id and back, and which series carry a tag.
+//! The dictionary: maps series to ids, ids to series, and tags to the series that carry them.
 //!
 //! The dictionary is in memory as a whole; every entry is also in the journal's `series` table,
 //! written by the transaction that first uses it. Only the appender adds and changes entries. An id
-//! stands for the same series for ever: the id of a deleted series is not reused. Each project has
-//! names of its own: the project of a series is that of the sender that defined it.
+//! always stands for the same series: the id of a deleted series is not reused. Each project has
+//! its own names; the project of a series is the project of the sender that defined it.
 //!
 //! Must never know: samples, and the files.
 
@@ -128,11 +128,11 @@ impl Default for Dictionary {
     }
 }
 
-/// Bytes that a value of a tag takes in the postings besides its text: the nodes of a tree are
-/// filled by two thirds.
+/// The bytes that a value of a tag takes in the postings besides its text. The nodes of a tree are
+/// two thirds full on average.
 const VALUE_BYTES: usize = (size_of::<Box<str>>() + size_of::<Vec<SeriesId>>()) * 3 / 2;
-/// Bytes that a key takes besides its text: two reference counters, and the average rounding of an
-/// allocation.
+/// The bytes that a key takes besides its text: two reference counters, and the average rounding of
+/// an allocation.
 const KEY_BYTES: usize = 16 + 8;
 
 impl Dictionary {
@@ -183,7 +183,7 @@ impl Dictionary {
         self.series.len() - self.deleted
     }
 
-    /// Returns whether there is no series.
+    /// Returns true if there is no series.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -199,7 +199,7 @@ impl Dictionary {
         self.generation
     }
 
-    /// Returns whether an id that was found for a key in `generation` still stands for that key.
+    /// Returns true if an id that was found for a key in `generation` still stands for that key.
     pub fn is_current(&self, id: SeriesId, generation: u64) -> bool {
         let renamed = self.renamed.get(&id).copied().unwrap_or(0);
         self.key(id).is_some() && renamed <= generation
@@ -211,7 +211,7 @@ impl Dictionary {
         self.names[project].by_key.find(hash, |id| self.key(*id) == Some(key)).copied()
     }
 
-    /// The series with a key in the project of a sender, by the sender's stored name.
+    /// Returns the series with a key in the project of a sender, by the sender's stored name.
     pub(crate) fn find_of_sender(&self, sender: &str, key: &SeriesKey) -> Option<SeriesId> {
         self.find_in(self.index_of(split_stored_name(sender).0)?, key)
     }
@@ -277,7 +277,7 @@ impl Dictionary {
         self.wholes.get(&part).copied()
     }
 
-    /// Returns whether any series has parts.
+    /// Returns true if any series has parts.
     pub fn has_parts(&self) -> bool {
         !self.parts.is_empty()
     }

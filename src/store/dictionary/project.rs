@@ -1,4 +1,4 @@
-//! The dictionary as one project sees it: the series of other projects do not exist.
+//! The dictionary as one project sees it: it does not contain the series of other projects.
 //!
 //! Must never know: how series are stored, and who belongs to a project.
 
@@ -26,7 +26,7 @@ impl<'a, D: Deref<Target = Dictionary>> ProjectDictionary<'a, D> {
         self.index.map(|index| &self.all.names[index])
     }
 
-    /// Returns whether all series belong to the project. A project without series sees none.
+    /// Returns true if all series belong to the project. A project without series sees none.
     fn owns_all(&self) -> bool {
         self.index.is_some() && self.all.has_one_project()
     }
@@ -40,7 +40,7 @@ impl<'a, D: Deref<Target = Dictionary>> ProjectDictionary<'a, D> {
         self.names().map_or(0, |names| names.by_key.len())
     }
 
-    /// Returns whether there is no series.
+    /// Returns true if there is no series.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -55,7 +55,7 @@ impl<'a, D: Deref<Target = Dictionary>> ProjectDictionary<'a, D> {
         self.all.generation()
     }
 
-    /// Returns whether an id that was found for a key in `generation` still stands for that key.
+    /// Returns true if an id that was found for a key in `generation` still stands for that key.
     pub fn is_current(&self, id: SeriesId, generation: u64) -> bool {
         self.all.is_current(id, generation)
     }
@@ -107,7 +107,7 @@ impl<'a, D: Deref<Target = Dictionary>> ProjectDictionary<'a, D> {
         self.all.whole_of(part)
     }
 
-    /// Returns whether any series has parts.
+    /// Returns true if any series has parts.
     pub fn has_parts(&self) -> bool {
         self.all.has_parts()
     }
@@ -174,7 +174,8 @@ impl<'a, D: Deref<Target = Dictionary>> ProjectDictionary<'a, D> {
     pub fn select(&self, matchers: &[Matcher]) -> Vec<SeriesId> {
         let Some(names) = self.names() else { return Vec::new() };
         names.select(matchers).unwrap_or_else(|| {
-            // The walk over all ids is faster, but its time would tell of other projects.
+            // A walk over all ids is faster, but its duration would reveal the number of series of
+            // other projects.
             if self.all.has_one_project() { self.all.living() } else { names.all() }
         })
     }
@@ -203,7 +204,7 @@ mod tests {
         setup::key(&metric, &[("host", &host)])
     }
 
-    /// The answers about all keys, without ids: these count the series of all projects.
+    /// Returns the answers about all keys, without ids, which depend on the series of all projects.
     fn answers<D: Deref<Target = Dictionary>>(of: &ProjectDictionary<'_, D>) -> String {
         let keys = |ids: &[SeriesId]| -> Vec<_> {
             ids.iter().map(|id| of.key(*id).map(ToString::to_string)).collect()
