@@ -29,7 +29,8 @@ pub(super) fn check_tls(Sections { tls, graphite, .. }: &Sections, faults: &mut 
     faults.0.push(fault.to_owned());
 }
 
-/// Checks that some client may send over TLS when access control asks for a name.
+/// Checks that at least one client may send Graphite's protocol over TLS when access control
+/// requires a name with a scope.
 pub(super) fn check_graphite_clients(settings: &Settings, faults: &mut Faults) {
     let Sections { tls, graphite, security, .. } = &**settings;
     let is_asked = security.access && !tls.client_ca_file.as_os_str().is_empty();
