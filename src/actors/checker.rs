@@ -31,7 +31,7 @@ pub struct Checker {
     pub stop_flag: StopFlag,
     /// The duration of a pass over all files.
     pub pass_duration: Duration,
-    /// The current pass, and the time since its begin.
+    /// The current pass, and the time since its start.
     pub pass: Option<(CheckPass<CheckedFile>, Stopwatch)>,
 }
 

@@ -14,14 +14,14 @@ fn cert(folder: &Path, args: &[&str]) -> Output {
     granary().arg("cert").args(args).current_dir(folder).output().unwrap()
 }
 
-/// Runs a command in the folder, which succeeds, and returns its output.
+/// Runs a command in the folder, which must succeed, and returns its output.
 fn made(folder: &Path, args: &[&str]) -> String {
     let output = cert(folder, args);
     assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Runs a command in the folder, which fails, and returns its error.
+/// Runs a command in the folder, which must fail, and returns its error.
 fn refused(folder: &Path, args: &[&str]) -> String {
     let output = cert(folder, args);
     assert!(!output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stdout));

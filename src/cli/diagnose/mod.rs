@@ -59,7 +59,7 @@ pub(super) struct DiagnoseArgs {
 pub(super) fn diagnose(args: &DiagnoseArgs) -> anyhow::Result<ExitCode> {
     let name = format!("granary-diagnosis-{}", SystemClock.now().0 / 1000);
     let path = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.tar.gz")));
-    // The first answer decides whether there is a daemon; without one, no archive is created.
+    // The first answer shows whether a daemon is running; without a daemon, no archive is created.
     let status = match args.data_dir {
         None => Some(args.daemon.get("status", &[])?),
         Some(_) => None,

@@ -39,12 +39,12 @@ export function includedBy(scope: Scope, scopes: readonly Scope[]): Scope | unde
   return scopes.find((other) => INCLUDED[other]?.includes(scope));
 }
 
-/** Whether these scopes contain or include a scope. */
+/** Returns true if these scopes contain or include a scope. */
 export function contains(scopes: readonly Scope[], scope: Scope): boolean {
   return scopes.includes(scope) || includedBy(scope, scopes) !== undefined;
 }
 
-/** Whether the caller has a scope; `undefined` until the daemon has named the caller. */
+/** Returns true if the caller has a scope; `undefined` until the caller is known. */
 export function may(scope: Scope): boolean | undefined {
   return scopesOfCaller.value && contains(scopesOfCaller.value, scope);
 }

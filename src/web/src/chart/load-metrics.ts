@@ -87,7 +87,7 @@ export async function loadMetrics(
   );
 }
 
-/** Whether a query requests the unmerged series of its metric. */
+/** Returns true if a query requests the unmerged series of its metric. */
 function isUnmerged({ group_by, merge, top, bottom }: MetricQuery): boolean {
   return !group_by && !merge && !top && !bottom;
 }

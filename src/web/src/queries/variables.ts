@@ -5,7 +5,7 @@
 import type { MetricQuery, PanelQuery, Variable } from "../api/types";
 import { namesOf, selectionOf, tagsOf } from "./tags";
 
-/** Chosen values by variable; none or an empty list means all. */
+/** Chosen values by variable; a missing variable and an empty list mean all values. */
 export type ChosenValues = Readonly<Record<string, readonly string[]>>;
 
 /** The maximum number of queries that a query with variables expands to. */

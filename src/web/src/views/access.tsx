@@ -1,4 +1,4 @@
-/** Who may use the daemon, and what they did: keys, codes, users, the audit. */
+/** Access control: keys, codes, users, and the audit of their changes. */
 import { useEffect } from "preact/hooks";
 import { caller, may } from "../api/session";
 import type { Scope } from "../api/types";

@@ -5,7 +5,7 @@ export type Scope = "ingest" | "read" | "objects" | "admin" | "operate";
 
 /** `/api/v1/access/keys` */
 export interface KeysAnswer {
-  /** Whether the daemon requires keys. */
+  /** True if the daemon requires keys. */
   access: boolean;
   keys: KeyEntry[];
 }
@@ -81,7 +81,7 @@ export type Roles = Record<string, Role>;
 
 /** `/api/v1/access/me`: the caller. */
 export interface CallerAnswer {
-  /** Whether access control is on. */
+  /** True if access control is on. */
   access: boolean;
   /** The kind of credentials; `none` while access control is off. */
   kind: "user" | "key" | "client" | "none";
@@ -94,9 +94,9 @@ export interface CallerAnswer {
   project: string;
   /** The projects among which the caller may choose. */
   projects: string[];
-  /** Whether logging in requires a code. */
+  /** True if logging in requires a code. */
   totp: boolean;
-  /** Whether the user must set up a second factor before all else. */
+  /** True if the user must set up a second factor before anything else. */
   totp_required: boolean;
   password: boolean;
   /** The header of changes; `null` without a session. */
