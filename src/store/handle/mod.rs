@@ -171,8 +171,8 @@ impl Store {
         gaps
     }
 
-    /// Returns the locked dictionary of the project's series. Hold it only briefly: new series wait
-    /// meanwhile.
+    /// Returns the locked dictionary of the project's series. Hold the lock only briefly, because
+    /// new series wait for it.
     pub fn dictionary(&self) -> ProjectDictionary<'_, RwLockReadGuard<'_, Dictionary>> {
         ProjectDictionary::new(self.inner.dictionary.read(), &self.project)
     }
