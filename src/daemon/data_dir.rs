@@ -63,8 +63,8 @@ impl DataDir {
                  directory with --data-dir or storage.data_dir"
             );
         }
-        // The kernel holds the lock. The id is only for messages, so a start succeeds even when it
-        // cannot be written.
+        // The kernel holds the lock. The id is only for messages, so a full disk does not prevent a
+        // start.
         let pid = format!("{:<PID_CHARS$}", std::process::id());
         match lock.write_all(pid.as_bytes()) {
             Err(cause) if is_disk_full(&cause) => {

@@ -32,7 +32,7 @@ use sending::Sender;
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// The interval between two checks of the marks and of expired collections.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
-/// The name of the role's work among the retries.
+/// The only name in the role's retries, which count failures by name.
 const WORK: &str = "documents";
 
 /// The parts of the role.
@@ -90,7 +90,8 @@ pub(super) enum Fault {
 }
 
 impl Fault {
-    /// Returns true when other documents can still be published.
+    /// Returns true when the fault concerns one collection only, so that others can still be
+    /// published.
     fn is_of_one_collection(&self) -> bool {
         match self {
             Self::MongoDb(fault) => fault.is_refusal(),
@@ -158,7 +159,7 @@ impl Role {
         self.parts.lifeline.release();
     }
 
-    /// Publishes what changed, and drops what expired.
+    /// Publishes the changed documents, and drops the expired collections.
     fn publish(&mut self) -> Result<(), Fault> {
         self.connect()?;
         self.take_changed()?;

@@ -1,4 +1,5 @@
-//! Access control of the real daemon: keys by CLI, API and every kind of client, and users.
+//! Access control of the real daemon: users, and keys through the commands, the API and every kind
+//! of client.
 
 mod audit;
 mod enroll;
@@ -42,7 +43,7 @@ impl Guarded {
         Self { daemon, admin }
     }
 
-    /// Makes a key by API, and returns its text.
+    /// Makes a key through the API, and returns its text.
     pub(crate) fn key(&self, body: &Value) -> String {
         let path = "/api/v1/access/keys";
         let (status, made) = self.send("POST", path, &self.admin, &body.to_string());

@@ -38,7 +38,7 @@ impl Entered {
 }
 
 impl Guarded {
-    /// Makes a user by API.
+    /// Makes a user through the API.
     pub(super) fn user(&self, name: &str, roles: &Value) {
         let body = json!({ "name": name, "password": PASSWORD, "roles": roles }).to_string();
         let (status, made) = self.send("POST", "/api/v1/access/users", &self.admin, &body);
