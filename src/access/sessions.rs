@@ -62,7 +62,7 @@ impl SessionToken {
     }
 }
 
-/// Returns the digest of a cookie's value; `None` when it has another form.
+/// Returns the digest of a cookie's value; `None` when the value is not the text of a session.
 pub fn session_id(cookie: &[u8]) -> Option<Digest> {
     token::is_secret(cookie).then(|| token::digest(cookie))
 }
@@ -166,8 +166,8 @@ impl SessionSet {
         self.0.iter().filter(move |(_, session)| session.is_current(now))
     }
 
-    /// Returns the sessions that must end before another one of a user begins: some that have
-    /// expired or are not valid any more, and the oldest ones beyond the limits.
+    /// Returns the sessions that must end before a user begins another one: some of the expired or
+    /// invalid sessions, and the oldest sessions beyond the limits.
     pub fn excess(
         &self,
         user: &str,

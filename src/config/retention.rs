@@ -13,7 +13,7 @@ use crate::{
     query::key_selector,
 };
 
-/// The retention in a rule that omits a level.
+/// The text with which a rule omits a level.
 const NOTHING: &str = "none";
 
 /// Checks the rules, and reports every fault.
@@ -103,7 +103,8 @@ pub(super) fn check_projects(rules: &Retention, projects: &[ProjectSettings], fa
     }
 }
 
-/// Returns a note for each rule that selects only series of an earlier rule.
+/// Returns a note for each rule that selects no series, because an earlier rule selects all of
+/// them.
 pub(super) fn shadowed(rules: &[RetentionRule]) -> Vec<String> {
     let mut notes = Vec::new();
     for (place, rule) in rules.iter().enumerate() {

@@ -126,7 +126,7 @@ fn build(form: Form, of: &Described<'_>, slots: &[(UnixMillis, Cell)]) -> Docume
     out
 }
 
-/// All slots by index, also empty ones, each with all values of its cell.
+/// Returns all slots by index, also empty ones, each with all values of its cell.
 fn nested(of: &Described<'_>, slots: &[(UnixMillis, Cell)], total: f64) -> Document {
     let mut values = Document::new();
     for (at, cell) in of.all(slots) {
@@ -155,7 +155,7 @@ fn nested(of: &Described<'_>, slots: &[(UnixMillis, Cell)], total: f64) -> Docum
     body
 }
 
-/// A list of all slots with their dates; empty slots have no field for the metric.
+/// Returns a list of all slots with their dates; empty slots have no field for the metric.
 fn levels(of: &Described<'_>, slots: &[(UnixMillis, Cell)], total: f64) -> Document {
     let field = metric_field(of.info.key.metric());
     let part = |(at, cell): (UnixMillis, Option<&Cell>)| {
@@ -173,7 +173,7 @@ fn levels(of: &Described<'_>, slots: &[(UnixMillis, Cell)], total: f64) -> Docum
     body
 }
 
-/// A list of the slots with samples, as measurements.
+/// Returns a list of the slots with samples, as measurements.
 fn bucket(of: &Described<'_>, slots: &[(UnixMillis, Cell)], samples: i64, total: f64) -> Document {
     const SECOND_MS: i64 = 1000;
     let field = metric_field(of.info.key.metric());
@@ -190,7 +190,7 @@ fn bucket(of: &Described<'_>, slots: &[(UnixMillis, Cell)], samples: i64, total:
     body
 }
 
-/// One value for each slot with samples, by the index of the slot.
+/// Returns one value for each slot with samples, by the index of the slot.
 fn numbers(of: &Described<'_>, slots: &[(UnixMillis, Cell)], total: f64) -> Document {
     let field = metric_field(of.info.key.metric());
     let number =
@@ -232,7 +232,7 @@ mod tests {
         SeriesInfo { key, kind, unit: "°C".into(), sender: "".into() }
     }
 
-    /// A document of an hour of minutes, of which two have samples.
+    /// Returns a document of an hour of minutes, of which two have samples.
     fn of_hour(form: Form, info: &SeriesInfo) -> Document {
         let granularity =
             Granularity::new(60_000, Span::Fixed(HOUR), Span::Fixed(6 * HOUR), Span::Months(1));

@@ -38,8 +38,8 @@ fn cookie_name(request: &HttpRequest) -> &'static str {
     if is_https(request) { SECURE_NAME } else { PLAIN_NAME }
 }
 
-/// Returns the value of the session's cookie. When several cookies have its name, the result is
-/// `None`: another site of the same domain may have set one of them.
+/// Returns the value of the session's cookie. When several cookies have its name, the value is
+/// empty, which fits no session: another site of the same domain may have set one of them.
 pub(super) fn cookie(request: &HttpRequest) -> Option<&[u8]> {
     value(request.headers(), cookie_name(request))
 }

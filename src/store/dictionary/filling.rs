@@ -194,7 +194,7 @@ mod tests {
         store::dictionary::{changes::SeriesUpdate, names::Names, tests::info},
     };
 
-    /// The answers and counts of a dictionary.
+    /// Returns the answers and counts of a dictionary.
     fn answers(dictionary: &Dictionary) -> impl PartialEq + std::fmt::Debug + use<> {
         let ids = || (0..dictionary.id_count() as u32).map(SeriesId);
         let infos: Vec<_> = ids().map(|id| dictionary.info(id)).collect();

@@ -205,12 +205,12 @@ impl Disk {
         self.names.files.keys().cloned().collect()
     }
 
-    /// Names of the files in a folder.
+    /// Returns the names of the files in a folder.
     pub(super) fn files_in(&self, folder: &str) -> Vec<String> {
         self.names.files.keys().filter_map(|path| name_in(folder, path)).collect()
     }
 
-    /// Names of the folders in a folder.
+    /// Returns the names of the folders in a folder.
     pub(super) fn folders_in(&self, folder: &str) -> Vec<String> {
         self.names.folders.iter().filter_map(|path| name_in(folder, path)).collect()
     }

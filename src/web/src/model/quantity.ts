@@ -1,7 +1,7 @@
 /** Numbers with units as people write them: `5GB`, `90%`, `250ms`. Pure. */
 import { NONE, type Unit } from "./units";
 
-/** The quantity of a suffix. */
+/** The kind of quantity that a suffix measures. */
 type Measure = "bytes" | "time" | "percent" | "count";
 
 interface Suffix {
