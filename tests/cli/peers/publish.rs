@@ -107,7 +107,7 @@ fn published_pipelines_have_the_answers_of_the_daemon() {
     server.check(&daemon, "erased");
 }
 
-/// Samples of a round. They also change documents of other rounds.
+/// Returns the samples of a round. They also change documents of other rounds.
 fn round(number: i64) -> Value {
     let samples = (0..60).map(|index: i64| {
         let day = 17 + (number + index) % 9;

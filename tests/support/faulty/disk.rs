@@ -200,7 +200,7 @@ impl Disk {
         self.images.get(&self.find(name)?)
     }
 
-    /// Paths of all files.
+    /// Returns the paths of all files.
     pub(super) fn all_files(&self) -> Vec<String> {
         self.names.files.keys().cloned().collect()
     }

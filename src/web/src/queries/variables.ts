@@ -30,7 +30,7 @@ export function namesIn(text: string, chosen: ChosenValues): string[] {
   return [...new Set(names)].filter((name) => Object.hasOwn(chosen, name));
 }
 
-/** A title: values separated by commas. */
+/** The title with the values of its variables, separated by commas. */
 export function expandTitle(text: string, chosen: ChosenValues): string {
   return text.replace(REFERENCE, (whole, long?: string, short?: string) => {
     const name = long ?? short ?? "";
