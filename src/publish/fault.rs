@@ -9,7 +9,7 @@ const CAUSE_CHARS_MAX: usize = 300;
 /// majority of its servers.
 const PASSING_CODES: [i32; 9] = [64, 91, 189, 10058, 10107, 11600, 11602, 13435, 13436];
 
-/// The reason why a command failed. It may have had an effect nevertheless.
+/// The reason why a command failed. The command may have had an effect nevertheless.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PublishFault {
     /// MongoDB was not reachable, has no primary or no majority, or the connection broke.

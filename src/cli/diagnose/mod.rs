@@ -117,7 +117,7 @@ fn running(archive: &mut Archive, daemon: &Daemon, status: &Value) -> anyhow::Re
     Ok(())
 }
 
-/// Returns the resources that the store's series need by the settings, at their present rate.
+/// Returns the resources that the store's series need with these settings, at their present rate.
 fn plan(settings: Value, status: &Value, storage: &Value) -> anyhow::Result<Value> {
     let settings = config::from_shown(settings)?;
     let all = |part: &str| status[part].as_array().cloned().unwrap_or_default();
