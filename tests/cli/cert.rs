@@ -81,7 +81,7 @@ fn openssl_accepts_the_certificates_for_their_names_and_purposes() {
     }
     let text = openssl(at, &["x509", "-in", "tls/ca.pem", "-noout", "-text"]);
     assert!(text.contains("CA:TRUE, pathlen:0"), "{text}");
-    // The pin is that of openssl and curl.
+    // openssl computes the same pin.
     openssl(at, &["x509", "-in", "tls/server.pem", "-noout", "-pubkey", "-out", "public.pem"]);
     openssl(at, &["pkey", "-pubin", "-in", "public.pem", "-outform", "der", "-out", "public.der"]);
     let digest = openssl(at, &["dgst", "-sha256", "-r", "public.der"]);

@@ -82,7 +82,8 @@ impl WriterHandle {
     /// Accepts an erasure, see [`crate::store::Appender::erase`]; the reply means that it is durable.
     ///
     /// # Errors
-    /// The queue is full or a file cannot be written; the erasure is stored or not.
+    /// The queue is full or a file cannot be written; in that case, the erasure may be stored
+    /// nevertheless.
     pub async fn erase(
         &self,
         request: ErasureRequest,

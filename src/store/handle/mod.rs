@@ -96,7 +96,7 @@ pub(crate) struct Inner {
     pub(crate) checkpointing: Mutex<()>,
     /// The changed documents, for a role that follows them.
     pub(crate) followed: Followed,
-    /// The erasure since the last cut.
+    /// The erasure since the last truncation of the journal.
     pub(crate) erasure: Mutex<Pending>,
     /// Held while a partition is sealed.
     pub(crate) sealing: Mutex<()>,

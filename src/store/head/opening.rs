@@ -1,7 +1,7 @@
 //! Opening of the head: its file, its known damage, and the slots that were lost with heads.
 //!
-//! A head that is older than the journal's last cut is a replacement of that cut's head: the slots
-//! whose cells were in the head at the cut are lost. Must never know: the use of rows.
+//! A head that is older than the last truncation of the journal replaced the head of that time: the
+//! slots whose cells were in the former head are lost. Must never know: the use of rows.
 
 use std::sync::Arc;
 
@@ -67,7 +67,8 @@ impl Head {
         Ok(lost)
     }
 
-    /// Returns for each granularity whether the head is older than the last cut.
+    /// Returns true, for each granularity, when the head is older than the last truncation of the
+    /// journal.
     fn is_older(&self) -> Result<Vec<bool>, StoreError> {
         let file = self.file.read().clone();
         let cut = self.register.journal().checkpointed_through()?;
