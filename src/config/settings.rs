@@ -60,7 +60,7 @@ pub struct Settings {
     pub alertmanagers: Vec<Alertmanager>,
     /// The granularities of all `[[granularity]]` tables.
     pub granularities: GranularitySet,
-    /// The projects beside `default`, by name.
+    /// The projects other than `default`, by name.
     pub projects: Vec<ProjectSettings>,
     /// The checked `security.oidc`; `None` without a provider.
     pub provider: Option<ProviderSettings>,

@@ -51,10 +51,10 @@ impl ReloadSources {
     }
 }
 
-/// The parts that a reload changes beside the published settings.
+/// The parts that a reload changes in addition to the published settings.
 pub(super) struct ReloadParts {
     rules: KnownRules,
-    /// The rules of the projects beside `default`.
+    /// The rules of the projects other than `default`.
     of_projects: Vec<(ProjectName, KnownRules)>,
     store: Store,
     clock: TrustedClock,
@@ -286,7 +286,7 @@ impl Reloader {
         Ok(CheckedReload { settings, rules, of_projects, certificate, answer })
     }
 
-    /// Reads the rules of the projects beside `default`.
+    /// Reads the rules of the projects other than `default`.
     async fn read_of_projects(&self, settings: &Settings) -> Result<Vec<ReadRules>, String> {
         let machine = machine_name();
         let mut all = Vec::new();

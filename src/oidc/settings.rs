@@ -21,7 +21,7 @@ pub struct ProviderSettings {
     pub client_id: String,
     /// The secret of the daemon as a client of the provider.
     pub client_secret: ClientSecret,
-    /// The scopes to request, beside `openid`.
+    /// The scopes to request, in addition to `openid`.
     pub scopes: Vec<String>,
     /// The claim with the groups.
     pub groups_claim: String,

@@ -34,8 +34,9 @@ pub(super) struct Opened {
     pub(super) damage: Vec<Arc<Damage>>,
 }
 
-/// Returns the slots that count as lost with a head when the journal's row about them is damaged:
-/// the documents that were current at the end of the last run, and the documents before them.
+/// Returns the slots that count as lost when a head is lost and the journal's row about them is
+/// damaged: the documents that were current at the end of the last run, and the documents before
+/// them.
 pub(super) fn presumed(granularity: &Granularity, ran_until: UnixMillis) -> Presumed {
     let before = granularity.document_start(granularity.document_start(ran_until).minus(1));
     let key = stretch_key(&granularity.name, granularity.width_ms);
@@ -49,7 +50,8 @@ impl Head {
         let mut lost = journal.lost_with_heads(&self.presumed)?;
         let in_head = journal.in_head(&self.presumed)?.into_iter().zip(self.is_older()?);
         for ((index, lost), (in_head, is_older)) in lost.iter_mut().enumerate().zip(in_head) {
-            // Before the first cut, and for a granularity that was added since, nothing is stored.
+            // Before the first truncation of the journal, and for a granularity that was added
+            // since the last one, nothing is stored.
             let slots = in_head.filter(|slots| is_older && !slots.is_empty());
             let Some(slots) = slots else { continue };
             let granularity = &*self.names[index];

@@ -1,5 +1,5 @@
-//! The metrics of rules and alerts of projects beside `default`: each project has its own registry,
-//! because a gauge shows the state of one project; `/metrics` shows the sums of all.
+//! The metrics of rules and alerts of projects other than `default`: each project has its own
+//! registry, because a gauge shows the state of one project; `/metrics` shows the sums of all.
 //!
 //! Must never know: the names of projects.
 
