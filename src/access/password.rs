@@ -12,7 +12,7 @@ use super::token::Digest;
 const MEMORY_KIB: u32 = 19 * 1024;
 const PASSES: u32 = 2;
 const LANES: u32 = 1;
-/// The largest parameters that are read from a file, so that a changed one cannot use all memory.
+/// The largest parameters that are read from a file, so that a changed file cannot use all memory.
 const MEMORY_KIB_MAX: u32 = 256 * 1024;
 const PASSES_MAX: u32 = 16;
 
