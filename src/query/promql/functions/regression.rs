@@ -1,9 +1,9 @@
 //! Linear regression over a window: `deriv` and `predict_linear`.
 //!
-//! All samples of a merged cell count, as if they were evenly spaced and on a straight line from the
-//! first value to the last, around their mean. The readings of a counter are assumed to be on that
-//! line; of a cell in which a counter was reset, only the first and the last reading count. Must
-//! never know: the store, the tree.
+//! All samples of a merged cell count, as if they were evenly spaced and on a straight line from
+//! the first value to the last, around their mean. The readings of a counter are assumed to be on
+//! that line; of a cell in which a counter was reset, only the first and the last reading count.
+//! Must never know: the store, the tree.
 
 use crate::{
     model::Kind,

@@ -25,7 +25,7 @@ pub(super) fn seconds(millis: i64) -> f64 {
 /// An alternative to a function that needs every sample.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Instead {
-    /// The same function of one value of each slot, which this function determines.
+    /// One value of each slot, determined by this function, in place of every sample.
     OfSlots(&'static str),
     /// Other functions.
     Others(&'static str),
