@@ -54,7 +54,7 @@ impl PartialEq for Cell {
 
 impl Cell {
     /// Returns true when the moments of two cells with the same content are equal but for rounding.
-    fn has_moment_of(&self, other: &Self) -> bool {
+    pub fn has_moment_of(&self, other: &Self) -> bool {
         let (of_moment, of_squares) = MOMENT_TOLERANCE;
         let squares = self.sum * self.sum / f64::from(self.n.max(1));
         let tolerance = of_moment * self.m2.max(other.m2) + of_squares * squares;
