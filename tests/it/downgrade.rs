@@ -15,7 +15,7 @@ use granary::{
         Store, downgrade, verify,
     },
 };
-use redb::{Database, ReadableDatabase, TableDefinition, TableHandle};
+use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, TableHandle};
 use serde_json::Value;
 
 use crate::{
