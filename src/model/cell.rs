@@ -278,7 +278,9 @@ mod tests {
     #[test]
     fn only_cells_of_several_different_values_store_a_moment() {
         let cell = |values: &[f64]| {
-            (0..).zip(values).fold(Cell::EMPTY, |cell, (at, value)| merged(cell, Cell::single(at, *value)))
+            (0..)
+                .zip(values)
+                .fold(Cell::EMPTY, |cell, (at, value)| merged(cell, Cell::single(at, *value)))
         };
         assert_eq!(cell(&[1.0, 3.0]).m2, 0.0);
         assert_eq!(cell(&[1.0, 3.0]).second_moment(), Some(2.0));

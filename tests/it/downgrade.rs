@@ -11,8 +11,8 @@ use std::{
 use granary::{
     model::{BatchVerdict, Cell, GranularityIndex, GranularitySet, Kind, SeriesId, UnixMillis},
     store::{
-        DOWNGRADE_VERSION, ErasureRequest, FORMAT_VERSION, Folder, Matcher, Medium, ObjectKind, Slot,
-        Store, downgrade, verify,
+        DOWNGRADE_VERSION, ErasureRequest, FORMAT_VERSION, Folder, Matcher, Medium, ObjectKind,
+        Slot, Store, downgrade, verify,
     },
 };
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, TableHandle};

@@ -225,8 +225,7 @@ fn converted(cell: Cell, from: Kind, to: Kind) -> Cell {
 
 /// Returns the cell of a counter that grew by `grown` from its first to its last reading.
 fn counted(cell: Cell, grown: f64) -> Cell {
-    let mut out =
-        Cell { sum: 0.0, min: f64::INFINITY, max: f64::NEG_INFINITY, m2: 0.0, ..cell };
+    let mut out = Cell { sum: 0.0, min: f64::INFINITY, max: f64::NEG_INFINITY, m2: 0.0, ..cell };
     let passed = i64::from(cell.last_at) - i64::from(cell.first_at);
     out.merge(&Cell::correction(grown, rate(grown, passed)));
     out

@@ -1,5 +1,5 @@
-//! Functions over windows that are exact from merged cells, compared with Prometheus' formulas on the
-//! raw samples: at every granularity, for samples out of order, and before and after checkpoints.
+//! Functions over windows that are exact from merged cells, compared with Prometheus' formulas on
+//! the raw samples: at every granularity, for samples out of order, and with checkpoints between.
 
 use proptest::prelude::*;
 

@@ -167,7 +167,7 @@ const SQUARE_MAX: f64 = 1e150;
 const SQUARE_MIN: f64 = 1e-150;
 
 /// Returns the population variance. Merged cells of gauges and deltas store the second moment of
-/// their samples; the samples in a cut cell are assumed to have the deviation of all of its samples.
+/// their samples; the samples in a cut cell are assumed to have the deviation of the whole cell.
 fn variance(window: &Window<'_>, function: &str) -> Result<f64, QueryError> {
     let mut variance = Variance::default();
     for portion in window.portions() {

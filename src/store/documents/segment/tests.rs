@@ -1,5 +1,5 @@
-//! Tests of segments: all cells are restored bit for bit, except for rounding errors of their moments, and reading arbitrary bytes causes no
-//! panic.
+//! Tests of segments: all cells are restored bit for bit, except for rounding errors of their
+//! moments, and reading arbitrary bytes causes no panic.
 
 use std::{fmt::Write, process::Command, sync::Arc};
 

@@ -462,7 +462,10 @@ mod tests {
         doc[100] ^= 1;
         layout.write_cell(&mut doc, 2, &Cell::EMPTY);
         layout.write_checksum(&mut doc);
-        assert_eq!((layout.cell(&doc, 2), layout.check(&doc, SERIES, START)), (Cell::EMPTY, Ok(())));
+        assert_eq!(
+            (layout.cell(&doc, 2), layout.check(&doc, SERIES, START)),
+            (Cell::EMPTY, Ok(()))
+        );
     }
 
     #[test]

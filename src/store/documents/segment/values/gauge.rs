@@ -193,7 +193,9 @@ pub(super) fn read(
         reader.stream(count, false)?;
         reader.stream(count, false)?;
     }
-    if wanted.has_any(Columns::MOMENT) && let Some(moments) = reader.stream(count, true)? {
+    if wanted.has_any(Columns::MOMENT)
+        && let Some(moments) = reader.stream(count, true)?
+    {
         values.m2 = reader.buffers.doubles.take();
         if head.flags & RANKED == 0 {
             let numbers = moments.iter().zip(&times.n);
