@@ -76,6 +76,11 @@ impl Scale {
         self.power
     }
 
+    /// Returns the square of the power of ten; `None` when the numbers are ranks.
+    pub(crate) fn squared_power(self) -> Option<f64> {
+        POWERS.get(usize::from(self.power)).map(|power| power * power)
+    }
+
     /// Returns true when the numbers are decimals, which can be added and subtracted.
     pub(crate) fn is_decimal(self) -> bool {
         self.power < Self::ORDERED

@@ -8,7 +8,10 @@ use super::{
 };
 use crate::{
     model::{Cell, Kind, SeriesState, UnixMillis},
-    store::encoding::lanes::{RowCells, SERIES_PER_ROW},
+    store::encoding::{
+        lanes::{RowCells, SERIES_PER_ROW},
+        moment,
+    },
 };
 
 const KEY: u64 = 77;
@@ -64,6 +67,7 @@ fn cell() -> impl Strategy<Value = Cell> {
         max,
         first,
         last,
+        m2: 0.0,
     });
     let correction = (value(), prop::option::of(value()));
     prop_oneof![
@@ -95,7 +99,10 @@ proptest! {
             let mut read = None;
             prop_assert_eq!(row.cells(1 << lane, |_, cell| read = Some(cell)), Some(()));
             match read {
-                Some(read) => prop_assert_eq!(bits(&read), bits(cell), "lane {}: {:?}", lane, cell),
+                Some(read) => {
+                    prop_assert_eq!(bits(&read), bits(cell), "lane {}: {:?}", lane, cell);
+                    prop_assert!(moment::is_same(read.m2, cell.m2), "lane {}: {:?}", lane, cell);
+                }
                 None => prop_assert!(cell.is_empty()),
             }
             let mut expected = Cell::EMPTY;
