@@ -2,7 +2,7 @@
 //!
 //! Must never know: segments, whose moments these releases skip.
 
-use redb::{ReadTransaction, ReadableTable, TableHandle, WriteTransaction};
+use redb::{ReadTransaction, ReadableTable, WriteTransaction};
 
 use super::layout::DocumentLayout;
 use crate::store::{
