@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-/// The series and the place in time of a document.
+/// The series and the time of a document.
 #[derive(Debug, Clone, Copy)]
 pub struct Described<'a> {
     /// The series.

@@ -52,9 +52,9 @@ fn nothing_grows_after_every_retention_is_reached_although_hosts_change() {
     // The table doubles once when entries of removed keys fill it; the time depends on the hash
     // seed.
     let doubled = 512 * (size_of::<u32>() as u64 + 1);
-    let is_of_places =
+    let is_within_limits =
         grown("dictionary") <= 32 * 6 * 25 + doubled && grown("states") <= 40 * 6 * 25;
-    assert!(is_of_places, "{before:?}, then {after:?}");
+    assert!(is_within_limits, "{before:?}, then {after:?}");
     // Each host present within the longest retention, plus one partition, has 25 series.
     assert!(known <= (8 + 8 + 2) * 25, "{known}");
     let (store, _) = simulation.restart(dir.path());
