@@ -133,7 +133,7 @@ impl Settings {
             retention_rules,
             sections,
         };
-        check_graphite_clients(&settings, &mut faults);
+        check_graphite_clients(&settings, &settings.client_scopes, &mut faults);
         if faults.0.is_empty() { Ok(settings) } else { Err(ConfigError::Invalid(faults.0)) }
     }
 

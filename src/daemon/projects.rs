@@ -1,4 +1,4 @@
-//! What each project has of its own: the parts of its API, its roles and its tails.
+//! The parts, roles and tails of each project.
 //!
 //! Must never know: routes, callers, and the order of start and stop.
 
