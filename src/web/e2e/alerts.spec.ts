@@ -234,10 +234,7 @@ test("without a receiver, the page warns and shows how to add a receiver", async
   await expect(card).toBeHidden();
 });
 
-test("without rules, the page shows how to add rules", async ({
-  page,
-  startDaemon,
-}) => {
+test("without rules, the page shows how to add rules", async ({ page, startDaemon }) => {
   const daemon = await startDaemon({ "rules.yml": "groups: []\n" });
   await page.goto(`${daemon.url}/alerts`);
   await expect(page.getByText("changes to rule files need a reload, too")).toBeVisible();
