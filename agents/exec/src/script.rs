@@ -118,7 +118,8 @@ mod tests {
             let tags: Vec<_> = reading.tags.iter().map(|(k, v)| format!("{k}={v}")).collect();
             (format!("{}{{{}}}", reading.metric, tags.join(",")), reading.value)
         };
-        let problems = readings.problems().iter().map(|(place, cause)| format!("{place}: {cause}"));
+        let problems =
+            readings.problems().iter().map(|(object, cause)| format!("{object}: {cause}"));
         (readings.as_slice().iter().map(entry).collect(), problems.collect())
     }
 

@@ -13,7 +13,7 @@ use crate::{
 /// The partitions whose documents are in one collection: partitions with the same name, of all
 /// levels with the same slot width.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Group {
+pub(super) struct CollectionGroup {
     /// The name of the collection.
     pub(super) collection: String,
     /// The granularity of the settings with this slot width.
@@ -38,8 +38,8 @@ pub(super) fn groups(
     store: &Store,
     forms: &[(GranularityIndex, Form)],
     partitions: &[FollowedPartition],
-) -> Vec<Group> {
-    let mut all: BTreeMap<String, Group> = BTreeMap::new();
+) -> Vec<CollectionGroup> {
+    let mut all: BTreeMap<String, CollectionGroup> = BTreeMap::new();
     for partition in partitions {
         let level = store.granularity(partition.level);
         let of_width = |(index, _): &&(GranularityIndex, Form)| {
@@ -47,7 +47,7 @@ pub(super) fn groups(
         };
         let Some((granularity, form)) = forms.iter().find(of_width).copied() else { continue };
         let collection = format!("{}.{}", store.granularity(granularity).name, partition.name);
-        let group = all.entry(collection.clone()).or_insert_with(|| Group {
+        let group = all.entry(collection.clone()).or_insert_with(|| CollectionGroup {
             collection,
             granularity,
             form,
@@ -63,7 +63,7 @@ pub(super) fn groups(
     all.into_values().collect()
 }
 
-impl Group {
+impl CollectionGroup {
     fn add(&mut self, level: &str, partition: &FollowedPartition) {
         let FollowedPartition { through, until, replaced, .. } = partition;
         self.through = self.through.max(*through);
@@ -111,7 +111,7 @@ struct KnownMark {
 #[derive(Debug, Default)]
 pub(super) struct Backlog {
     marks: BTreeMap<String, KnownMark>,
-    waiting: BTreeMap<String, Group>,
+    waiting: BTreeMap<String, CollectionGroup>,
 }
 
 impl Backlog {
@@ -154,7 +154,7 @@ impl Backlog {
     }
 
     /// Adds the documents that are not published.
-    pub(super) fn add(&mut self, groups: &[Group]) {
+    pub(super) fn add(&mut self, groups: &[CollectionGroup]) {
         for group in groups {
             let mark = self.marks.get_mut(&group.collection);
             let is_equal = mark.as_ref().is_some_and(|mark| mark.text == group.mark);
@@ -187,7 +187,7 @@ impl Backlog {
     }
 
     /// Returns the work on a collection.
-    pub(super) fn get_mut(&mut self, collection: &str) -> Option<&mut Group> {
+    pub(super) fn get_mut(&mut self, collection: &str) -> Option<&mut CollectionGroup> {
         self.waiting.get_mut(collection)
     }
 
@@ -216,10 +216,10 @@ mod tests {
     use super::*;
     use crate::{model::SeriesId, store::SeriesSet};
 
-    fn group(mark: &str, changed: &[i64]) -> Group {
+    fn group(mark: &str, changed: &[i64]) -> CollectionGroup {
         let (start, end) = (UnixMillis(0), UnixMillis(10));
         let series = ChangedSeries::Some(SeriesSet::default());
-        Group {
+        CollectionGroup {
             collection: "1h.a".to_owned(),
             granularity: GranularityIndex(0),
             form: Form::Nested,

@@ -25,7 +25,7 @@ use crate::{
     store::{Store, StoreError},
     telemetry::{Health, Metrics, Shortfall},
 };
-use backlog::{Backlog, Group, groups};
+use backlog::{Backlog, CollectionGroup, groups};
 use sending::Sender;
 
 /// The interval between two checks for changed documents.
@@ -216,7 +216,7 @@ impl Role {
         }
         let Some(partitions) = first.store.take_changed()? else { return Ok(()) };
         self.must_compare = false;
-        let found: Vec<Group> = groups(&first.store, &self.parts.forms, &partitions);
+        let found: Vec<CollectionGroup> = groups(&first.store, &self.parts.forms, &partitions);
         for database in &mut self.databases {
             database.backlog.add(&found);
         }

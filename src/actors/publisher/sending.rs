@@ -8,7 +8,7 @@ use bson::RawDocumentBuf;
 
 use super::{
     Fault,
-    backlog::{Backlog, Group},
+    backlog::{Backlog, CollectionGroup},
     expiry,
 };
 use crate::{
@@ -74,7 +74,7 @@ impl Sender<'_> {
     /// because the collection contains newer ones.
     fn send_span(
         &self,
-        group: &Group,
+        group: &CollectionGroup,
         span: (UnixMillis, UnixMillis),
         series: &ChangedSeries,
     ) -> Result<u64, Fault> {
@@ -128,7 +128,7 @@ impl Sender<'_> {
         ids.iter().filter_map(|id| Some((*id, dictionary.info(*id)?))).collect()
     }
 
-    fn write(&self, group: &Group, batch: Batch) -> Result<u64, Fault> {
+    fn write(&self, group: &CollectionGroup, batch: Batch) -> Result<u64, Fault> {
         if batch.documents.is_empty() {
             return Ok(0);
         }
@@ -144,7 +144,7 @@ impl Sender<'_> {
 
     /// Checks that the partitions of a group are still in the store. A read from a dropped
     /// partition returns documents without samples, which must not replace the published ones.
-    fn check_stored(&self, group: &Group) -> Result<(), Fault> {
+    fn check_stored(&self, group: &CollectionGroup) -> Result<(), Fault> {
         let width = |level| self.store.granularity(level).width_ms;
         let is_of_group = |partition: &PartitionInfo| {
             let id = &partition.id;
@@ -175,7 +175,7 @@ impl Sender<'_> {
 impl Batch {
     fn add(
         &mut self,
-        group: &Group,
+        group: &CollectionGroup,
         store: &Store,
         (start, end): (UnixMillis, UnixMillis),
         info: &SeriesInfo,

@@ -36,7 +36,7 @@ const WAITING_MAX: usize = 64;
 #[derive(Debug, Clone)]
 pub struct Logins {
     hashing: Arc<Semaphore>,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     lockout: Arc<Mutex<Lockout>>,
     clock: TrustedClock,
     metrics: Metrics,
@@ -45,7 +45,7 @@ pub struct Logins {
 /// A turn to hash a password, which ends when it is dropped.
 pub(in crate::api) struct Turn {
     _hashing: OwnedSemaphorePermit,
-    _place: OwnedSemaphorePermit,
+    _permit: OwnedSemaphorePermit,
 }
 
 /// The result of a login.
@@ -70,7 +70,7 @@ impl Logins {
     pub fn new(clock: TrustedClock, metrics: Metrics) -> Self {
         Self {
             hashing: Arc::new(Semaphore::new(HASHES_AT_ONCE)),
-            places: Arc::new(Semaphore::new(HASHES_AT_ONCE + WAITING_MAX)),
+            permits: Arc::new(Semaphore::new(HASHES_AT_ONCE + WAITING_MAX)),
             lockout: Arc::default(),
             clock,
             metrics,
@@ -87,9 +87,9 @@ impl Logins {
             response.headers_mut().insert(header::RETRY_AFTER, seconds);
             response
         };
-        let place = self.places.clone().try_acquire_owned().map_err(|_| busy())?;
+        let permit = self.permits.clone().try_acquire_owned().map_err(|_| busy())?;
         let hashing = self.hashing.clone().acquire_owned().await.map_err(|_| busy())?;
-        Ok(Turn { _hashing: hashing, _place: place })
+        Ok(Turn { _hashing: hashing, _permit: permit })
     }
 
     /// Runs work that checks a password of a user, outside of the HTTP worker. The work drops its

@@ -36,8 +36,8 @@ use granary_protocol::RENEW_KEY_HEADER;
 use super::body::Bodies;
 use crate::{
     access::{
-        Caller, ClientCaller, ClientScopes, Denial, FAILURES_MAX, FailedKeys, Right, Role, Row,
-        UserCaller, admit, csrf_of,
+        Caller, ClientCaller, ClientScopes, Denial, FAILURES_MAX, FailedKeys, Right, Role,
+        RouteRow, UserCaller, admit, csrf_of,
     },
     clock::TrustedClock,
     kept::{Audit, KnownCodes, KnownKeys, KnownPeople, LiveValue},
@@ -127,7 +127,7 @@ impl AccessParts {
     /// answers it otherwise. The audit records changes.
     pub(super) async fn check<B: MessageBody>(
         self,
-        (row, parts): (&'static Row, PartsOfProjects),
+        (row, parts): (&'static RouteRow, PartsOfProjects),
         mut request: ServiceRequest,
         next: Next<B>,
     ) -> Result<ServiceResponse<EitherBody<B>>, Error> {
@@ -137,10 +137,10 @@ impl AccessParts {
             Ok(admitted) => admitted,
             Err(refusal) => return Ok(self.refuse(row, request, &refusal)),
         };
-        let mut place = None;
+        let mut permit = None;
         if audited::is_change(row, request.method()) {
-            place = self.audit.take_place();
-            if place.is_none() {
+            permit = self.audit.reserve();
+            if permit.is_none() {
                 return Ok(self.refuse(row, request, &AccessRefusal::Busy));
             }
         }
@@ -157,15 +157,15 @@ impl AccessParts {
         if caller.as_ref().is_some_and(|caller| caller.should_renew(self.clock.now())) {
             response.headers_mut().insert(RENEW_KEY, HeaderValue::from_static("1"));
         }
-        if let Some(place) = place {
-            audited::record_change(&self, row, caller.as_ref(), &response, place).await;
+        if let Some(permit) = permit {
+            audited::record_change(&self, row, caller.as_ref(), &response, permit).await;
         }
         Ok(response.map_into_left_body())
     }
 
     fn refuse<B: MessageBody>(
         &self,
-        row: &Row,
+        row: &RouteRow,
         request: ServiceRequest,
         refusal: &AccessRefusal,
     ) -> ServiceResponse<EitherBody<B>> {

@@ -31,7 +31,7 @@ pub struct ProviderLogins {
     provider: LiveValue<Option<Provider>>,
     /// The secret under which logins begin and end.
     pub(in crate::api) secret: Arc<LoginSecret>,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     is_failing: Arc<AtomicBool>,
 }
 
@@ -55,7 +55,7 @@ impl ProviderLogins {
         Ok(Self {
             provider,
             secret: Arc::new(LoginSecret::random()?),
-            places: Arc::new(Semaphore::new(WAITING_MAX)),
+            permits: Arc::new(Semaphore::new(WAITING_MAX)),
             is_failing: Arc::default(),
         })
     }
@@ -71,10 +71,10 @@ impl ProviderLogins {
         &self,
         work: impl FnOnce() -> Result<T, ProviderFault> + Send + 'static,
     ) -> Result<T, AskFault> {
-        let place = self.places.clone().try_acquire_owned().map_err(|_| AskFault::Busy)?;
+        let permit = self.permits.clone().try_acquire_owned().map_err(|_| AskFault::Busy)?;
         let done = web::block(move || {
             let result = work();
-            drop(place);
+            drop(permit);
             result
         });
         let result = done.await.map_err(|_| AskFault::Failed)?;

@@ -46,14 +46,14 @@ impl Returned {
         let pairs = web::Query::<Vec<(String, String)>>::from_query(query).ok()?.into_inner();
         let mut returned = Self::default();
         for (name, value) in pairs {
-            let place = match &*name {
+            let field = match &*name {
                 "code" => &mut returned.code,
                 "state" => &mut returned.state,
                 "error" => &mut returned.error,
                 "iss" => &mut returned.issuer,
                 _ => continue,
             };
-            if place.replace(value).is_some() {
+            if field.replace(value).is_some() {
                 return None;
             }
         }

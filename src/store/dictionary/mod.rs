@@ -46,9 +46,9 @@ pub struct Matcher {
 struct Entry {
     /// `None` when the series was deleted.
     key: Option<SeriesKey>,
-    /// Place of the kind and the unit; the unit of a deleted series is empty.
+    /// Index of the kind and the unit; the unit of a deleted series is empty.
     measure: u32,
-    /// Place of the sender; `u32::MAX` for a deleted series.
+    /// Index of the sender; `u32::MAX` for a deleted series.
     sender: u32,
 }
 
@@ -166,7 +166,7 @@ impl Dictionary {
         Some(self.senders.get(entry.sender).project)
     }
 
-    /// Adds a user of the sender with a stored name; returns its place, and the index of its
+    /// Adds a user of the sender with a stored name; returns its index, and the index of its
     /// project.
     fn add_sender(&mut self, name: Arc<str>) -> (u32, usize) {
         let (project, _) = split_stored_name(&name);

@@ -16,7 +16,7 @@ use std::{
 use parking_lot::Mutex;
 
 use super::{
-    documents::{CellSink, mark::Mark, place::Place},
+    documents::{CellSink, grid::PartitionGrid, mark::Mark},
     error::StoreError,
     file::names::{FILE_END, partition_start},
 };
@@ -182,14 +182,14 @@ impl Followed {
     /// When `read` fails; the notes stay.
     pub(crate) fn take(
         &self,
-        read: impl FnOnce() -> Result<Vec<(Place, String, Mark, u64)>, StoreError>,
+        read: impl FnOnce() -> Result<Vec<(PartitionGrid, String, Mark, u64)>, StoreError>,
     ) -> Result<Option<Vec<FollowedPartition>>, StoreError> {
         let mut notes = self.notes.lock();
         if notes.writers > 0 {
             return Ok(None);
         }
-        let partition = |(place, file, mark, replaced): (Place, String, Mark, u64)| {
-            let Place { id, end, document, .. } = place;
+        let partition = |(grid, file, mark, replaced): (PartitionGrid, String, Mark, u64)| {
+            let PartitionGrid { id, end, document, .. } = grid;
             FollowedPartition {
                 level: id.granularity,
                 range: id.start..end,

@@ -266,10 +266,10 @@ impl Store {
     /// When the file cannot be removed.
     pub fn drop_partition(&self, id: PartitionId) -> Result<bool, StoreError> {
         let range = id.start.0..id.start.0 + 1;
-        if let Some(place) = self.inner.documents.places(id.granularity, range).pop()
-            && place.id == id
+        if let Some(grid) = self.inner.documents.grids(id.granularity, range).pop()
+            && grid.id == id
         {
-            self.note_lacking(id.granularity, place.end)?;
+            self.note_lacking(id.granularity, grid.end)?;
         }
         let dropped = self.inner.documents.drop_partition(id)?;
         self.inner.counters.partitions_dropped.add(u64::from(dropped));

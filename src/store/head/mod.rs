@@ -45,7 +45,7 @@ use crate::model::{Granularity, GranularityIndex, UnixMillis};
 use cache::RowCache;
 pub(crate) use opening::records_of;
 use opening::{Opened, open_file, open_whole, presumed, read_slots};
-use row::Row;
+use row::HeadRow;
 use writer::HeadWriter;
 
 const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
@@ -387,8 +387,12 @@ fn row_of_key(key: u64) -> u32 {
 ///
 /// # Errors
 /// When the damage is found for the first time: it is then logged and counted.
-fn read_row<'a>(damage: &Damage, key: u64, bytes: &'a [u8]) -> Result<Option<Row<'a>>, StoreError> {
-    let row = Row::parse(bytes, key);
+fn read_row<'a>(
+    damage: &Damage,
+    key: u64,
+    bytes: &'a [u8],
+) -> Result<Option<HeadRow<'a>>, StoreError> {
+    let row = HeadRow::parse(bytes, key);
     if row.is_some() {
         return Ok(row);
     }

@@ -23,7 +23,7 @@ pub(crate) fn project_with_objects(txn: &ReadTransaction) -> Result<Option<Strin
     let objects = txn.open_table(OBJECTS).map_err(fail("read"))?;
     for entry in objects.iter().map_err(fail("read"))? {
         let (key, _) = entry.map_err(fail("read"))?;
-        let found = row::place(key.value());
+        let found = row::parse_key(key.value());
         let found = found.filter(|(_, kind, _)| MADE_BY_PEOPLE.contains(kind));
         if let Some((project, ..)) = found.filter(|(project, ..)| *project != DEFAULT_PROJECT) {
             return Ok(Some(project.to_owned()));

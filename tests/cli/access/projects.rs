@@ -3,7 +3,7 @@
 
 use std::io::{BufRead, BufReader};
 
-use granary::access::{ROUTES, Right, Row};
+use granary::access::{ROUTES, Right, RouteRow};
 use serde_json::{Value, json};
 
 use super::Guarded;
@@ -191,7 +191,8 @@ fn no_answer_to_a_project_tells_of_another() {
         let silent: Vec<_> = TELLING.iter().filter_map(tells_nothing).collect();
         assert_eq!(silent, [""; 0]);
         // Requests to each route, even without the parameters that it requires.
-        for Row { methods, path, right, .. } in ROUTES.iter().filter(|row| row.right != Right::Open)
+        for RouteRow { methods, path, right, .. } in
+            ROUTES.iter().filter(|row| row.right != Right::Open)
         {
             for method in methods.replace('*', "GET POST").split(' ') {
                 for value in ["web1", "main", "load", "zone"] {
