@@ -181,7 +181,7 @@ fn another_reader_finds_the_same_cells() {
         assert_same(&read, &series);
         for (lane, cells) in &read {
             for (slot, cell) in cells {
-                let at = start.0 + 3_600_000 + i64::from(slot) * WIDTH_MS;
+                let at = start.0 + 3_600_000 + i64::from(*slot) * WIDTH_MS;
                 let ([n, first_at, last_at], values) = bits(cell);
                 write!(expected, "{} {at} {n} {first_at} {last_at}", row * 64 + *lane as u32)
                     .unwrap();
