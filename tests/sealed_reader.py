@@ -134,11 +134,12 @@ def read_block(r, times, width):
                                passed, times, width)
         moments = [0.0] * count
     else:
-        *columns, moments = read_gauge(how, next_stream, ends, doubles, double, power, times)
+        factor = 1.0 if power == 7 else 10.0**power / (1 << shift)
+        *columns, moments = read_gauge(how, next_stream, ends, doubles, double, power, times, factor)
     return [(*values, *own, m2) for values, own, m2 in zip(zip(*columns), doubles, moments)]
 
 
-def read_gauge(how, next_stream, ends, doubles, double, power, times):
+def read_gauge(how, next_stream, ends, doubles, double, power, times, factor):
     low = [double(i64(min(own) - off)) for own, off in zip(ends, next_stream())]
     high = [double(i64(max(own) + off)) for own, off in zip(ends, next_stream())]
     rests, ulps, sums = next_stream(), next_stream(), []
@@ -154,7 +155,7 @@ def read_gauge(how, next_stream, ends, doubles, double, power, times):
         if how & 32:
             moments.append(unordered(number))
         else:
-            moments.append(number / (100.0**power * n) if number else 0.0)
+            moments.append(number / (factor * factor * n) if number else 0.0)
     return sums, low, high, moments
 
 

@@ -166,16 +166,27 @@ impl Cell {
             return 0.0;
         };
         let (n, other_n) = (f64::from(self.n), f64::from(other.n));
-        let delta = other.sum / other_n - self.sum / n;
-        let merged = m2 + other_m2 + delta * delta * (n * other_n / (n + other_n));
+        // The distance of the means, times both counts: exact for whole numbers.
+        let distance = other.sum * n - self.sum * other_n;
+        let merged = m2 + other_m2 + distance * distance / (n * other_n * (n + other_n));
         if merged.is_finite() { merged } else { 0.0 }
     }
 
-    /// Returns the moment of a cell of values; `None` for one of a counter, whose readings are
-    /// usually not between its rates, and when it is unknown.
+    /// Returns the moment of a cell of values; `None` when it is unknown, and for a cell of a
+    /// counter, whose sum does not follow from its readings.
     fn level_moment(&self) -> Option<f64> {
         let is_level = |value: f64| self.min <= value && value <= self.max;
-        self.second_moment().filter(|_| is_level(self.first) && is_level(self.last))
+        let has_sum = match self.n {
+            1 => self.sum == self.first,
+            2 => self.sum == self.first + self.last,
+            n if self.min == self.max => {
+                let expected = f64::from(n) * self.min;
+                (self.sum - expected).abs() <= MOMENT_TOLERANCE.0 * expected.abs()
+            }
+            _ => true,
+        };
+        let is_known = has_sum && is_level(self.first) && is_level(self.last);
+        self.second_moment().filter(|_| is_known)
     }
 
     /// Returns the sum of the squared deviations of the values of a gauge or delta from their mean;
@@ -191,6 +202,9 @@ impl Cell {
 
     /// Merges a cell without samples.
     fn correct(&mut self, correction: &Self) {
+        if !correction.is_empty() {
+            self.m2 = 0.0;
+        }
         self.sum += correction.sum;
         // In a correction without a rate, min is above max; these infinities must not replace NaN.
         if correction.min <= correction.max {

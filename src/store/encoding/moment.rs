@@ -1,21 +1,21 @@
-//! Second central moments as whole numbers. When all values of a cell are decimals of one power,
-//! n times its moment is a whole number in units of the squared power, which takes few bytes and is
-//! exact, while a computed moment has rounding errors in its last bits.
+//! Second central moments as whole numbers. When all values of a cell are whole numbers on a scale,
+//! n times its moment is one, too. It takes few bytes and is exact, while a computed moment has
+//! rounding errors in its last bits.
 //!
 //! Must never know: where moments are stored, and the values of a cell.
 
 use super::number::Scale;
 
 /// The relative rounding error of a computed moment.
-const ROUNDING: f64 = 1e-12;
+const ROUNDING: f64 = 1e-10;
 
-/// Returns the whole number of a moment of `n` values; `None` when the values are no decimals of
-/// this scale.
+/// Returns the whole number of a moment of `n` values; `None` when the values are no whole numbers
+/// on this scale.
 pub(crate) fn number(m2: f64, n: u32, scale: Scale) -> Option<i64> {
     if m2 == 0.0 {
         return Some(0);
     }
-    let number = (m2 * f64::from(n) * scale.squared_power()?).round();
+    let number = (m2 * f64::from(n) * scale.squared_factor()?).round();
     let is_whole = number >= 1.0 && number < i64::MAX as f64;
     let number = if is_whole { number as i64 } else { return None };
     is_same(moment(number, n, scale), m2).then_some(number)
@@ -23,7 +23,7 @@ pub(crate) fn number(m2: f64, n: u32, scale: Scale) -> Option<i64> {
 
 /// Returns the moment of a whole number; 0 when the scale or `n` has none.
 pub(crate) fn moment(number: i64, n: u32, scale: Scale) -> f64 {
-    let unit = scale.squared_power().unwrap_or(0.0) * f64::from(n);
+    let unit = scale.squared_factor().unwrap_or(0.0) * f64::from(n);
     if unit > 0.0 && number > 0 { number as f64 / unit } else { 0.0 }
 }
 
@@ -55,6 +55,17 @@ mod tests {
                 prop_assert!(larger > whole || cell.m2 == 0.0, "{larger}");
             }
         }
+    }
+
+    #[test]
+    fn zero_bits_at_the_end_of_all_values_are_left_out() {
+        let pages = [2_000_000_000_000.0, 2_000_000_004_096.0, 2_000_000_016_384.0];
+        let mut cell = Cell::EMPTY;
+        pages.iter().for_each(|value| cell.merge(&Cell::single(0, *value)));
+        let scale = Scale::of(pages.into_iter());
+        // Three times the moment of 0, 1 and 4.
+        assert_eq!((scale.shift, number(cell.m2, 3, scale)), (12, Some(26)));
+        assert_eq!(moment(26, 3, scale), 26.0 / 3.0 * 4096.0 * 4096.0);
     }
 
     #[test]

@@ -32,7 +32,10 @@ pub(crate) fn read(bytes: &[u8]) {
     let mut count = cells.iter().filter(|cell| !cell.is_empty()).count();
     let all = again.cells(u64::MAX, |lane, cell| {
         assert_eq!(bits(&cell), bits(&cells[lane]), "lane {lane}");
-        assert!(moment::is_same(cell.m2, cells[lane].m2), "lane {lane}");
+        let Cell { min, max, first, last, m2, .. } = cells[lane];
+        // Damaged values may look like those of a counter, which has no moment.
+        let is_level = min <= first.min(last) && first.max(last) <= max;
+        assert!(moment::is_same(cell.m2, m2) || !is_level && cell.m2 == 0.0, "lane {lane}");
         count -= 1;
     });
     assert_eq!((all, count), (Some(()), 0), "all written cells are read");

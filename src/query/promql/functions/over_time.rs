@@ -163,8 +163,8 @@ fn all_values(window: &Window<'_>, function: &str) -> Result<Vec<(f64, u32)>, Qu
 }
 
 /// Differences whose squares are far from the largest and the smallest double.
-const SQUARE_MAX: f64 = 1e150;
-const SQUARE_MIN: f64 = 1e-150;
+const SQUARE_MAX: f64 = 1e140;
+const SQUARE_MIN: f64 = 1e-140;
 
 /// Returns the population variance. Merged cells of gauges and deltas store the second moment of
 /// their samples; the samples in a cut cell are assumed to have the deviation of the whole cell.
