@@ -102,7 +102,7 @@ fn the_store_stays_within_its_budget_and_reports_drops_a_day_ahead() {
     for _ in 0..48 {
         scene.run(1);
         assert!(scene.store.file_bytes() <= max);
-        assert!(scene.budget.report.warning().is_some());
+        assert!(scene.budget.report.warning().is_some(), "{:?}", scene.budget.report);
     }
     assert!(scene.budget.metrics.retention_budget_drops.get() > dropped + 4);
     // With a budget that is too small, only the newest partition of each granularity remains.
