@@ -1,7 +1,7 @@
 //! The cells of 64 neighbouring series in one slot, in memory.
 //!
-//! A cell of one sample takes less than half the bytes of a whole cell, and when senders sample once
-//! per slot, all cells have one sample. A row therefore begins with cells of one sample (lone
+//! A cell of one sample takes less than half the bytes of a whole cell, and when senders sample
+//! once per slot, all cells have one sample. A row therefore begins with cells of one sample (lone
 //! cells), and converts all of them to whole cells when a cell gets a second sample.
 //!
 //! Must never know: which slot it is, and where cells are stored later.
