@@ -3,6 +3,7 @@
 mod cycles;
 mod map;
 mod openings;
+mod roles;
 
 use std::{
     fs,
