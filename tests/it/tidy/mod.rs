@@ -1,5 +1,6 @@
 //! The house rules that the compiler does not check.
 
+mod ci;
 mod cycles;
 mod map;
 mod openings;
