@@ -28,7 +28,8 @@ const fn row(methods: &'static str, path: &'static str, right: Right) -> RouteRo
     RouteRow { methods, path, right, audited }
 }
 
-/// Returns a row whose requests the audit records, although its right allows other requests.
+/// Returns a row whose requests the audit records, although it does not record most requests with
+/// this right.
 const fn change(methods: &'static str, path: &'static str, right: Right) -> RouteRow {
     RouteRow { methods, path, right, audited: true }
 }
@@ -179,8 +180,8 @@ pub const ROUTES: &[RouteRow] = &[
     row("POST PUT", "/-/reload", Right::Control),
 ];
 
-/// Returns the row of a method of a registered path; `None` when there is none. Only registration
-/// uses it: a request never leads to a search by its path.
+/// Returns the row of a method of a registered path; `None` when there is none. Only the
+/// registration of routes calls this function; requests are not looked up by path.
 pub fn row_of(method: &str, path: &str) -> Option<&'static RouteRow> {
     let without_prefix = PREFIXES.iter().find_map(|prefix| path.strip_prefix(prefix));
     let path = match without_prefix {
@@ -195,8 +196,8 @@ pub fn row_of(method: &str, path: &str) -> Option<&'static RouteRow> {
     ROUTES.iter().find(fits)
 }
 
-/// Returns true when a route admits callers whose rights are all in another project than the one
-/// that the request names: it shows or changes nothing of a project.
+/// Returns true when a route with this right also admits callers who have no right in the project
+/// that the request names. Such a route neither shows nor changes data of a project.
 pub fn admits_other_project(right: Right) -> bool {
     matches!(right, Right::Open | Right::Own)
 }
@@ -217,7 +218,7 @@ pub fn table() -> String {
     .collect()
 }
 
-/// Returns the least role that has a right.
+/// Returns the smallest role that has a right.
 fn users_with(right: Right) -> String {
     let has = |roles: &Roles| admit(right, Some(roles.scopes_in(DEFAULT_PROJECT))).is_ok();
     let least = Role::ALL.iter().find(|role| has(&Roles::one(DEFAULT_PROJECT, **role)));
@@ -230,7 +231,8 @@ fn users_with(right: Right) -> String {
     }
 }
 
-/// Returns the scopes that have a right, each alone or, when none does, all together.
+/// Returns the scopes that grant a right: each of them alone or, when no single scope does, all of
+/// them together.
 fn keys_with(right: Right) -> String {
     let has = |scopes| admit(right, Some(scopes)).is_ok();
     let list = |scopes: Scopes, separator| {

@@ -116,7 +116,7 @@ impl<'a, P: 'static> Scope<'a, P> {
             > + 'static,
         B: MessageBody + 'static,
     {
-        // Without access control, changes are recorded only.
+        // Without access control, only the routes of changes need the wrapper, which records them.
         if !self.access.is_on && !row.audited {
             self.config.service(resource);
             return;

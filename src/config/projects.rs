@@ -9,10 +9,10 @@ use super::{
 };
 use crate::{alerts::Alertmanager, model::ProjectName, policy::retention::budget::DiskMax};
 
-/// The maximum number of projects beside `default`: each has three threads.
+/// The maximum number of projects other than `default`: each has three threads.
 const PROJECTS_MAX: usize = 63;
 
-/// A project beside `default`, with its settings.
+/// A project other than `default`, with its settings.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[expect(missing_docs, reason = "the types describe the fields")]
 pub struct ProjectSettings {

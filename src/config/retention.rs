@@ -13,7 +13,7 @@ use crate::{
     query::key_selector,
 };
 
-/// The retention of a level that a rule omits.
+/// The text with which a rule omits a level.
 const NOTHING: &str = "none";
 
 /// Checks the rules, and reports every fault.
@@ -80,7 +80,8 @@ pub(super) fn retention_rules(
     rules
 }
 
-/// Checks that rules of their own separate the files of projects with a limit of bytes.
+/// Checks that each project with a limit of bytes has its own rule of retention, so that its files
+/// are separate.
 pub(super) fn check_projects(rules: &Retention, projects: &[ProjectSettings], faults: &mut Faults) {
     for ProjectSettings { name, settings, .. } in projects {
         let section = format!("security.projects.{name}.disk_max");
@@ -102,7 +103,8 @@ pub(super) fn check_projects(rules: &Retention, projects: &[ProjectSettings], fa
     }
 }
 
-/// Returns a note for each rule that selects only series of an earlier rule.
+/// Returns a note for each rule that selects no series, because an earlier rule selects all of
+/// them.
 pub(super) fn shadowed(rules: &[RetentionRule]) -> Vec<String> {
     let mut notes = Vec::new();
     for (index, rule) in rules.iter().enumerate() {

@@ -141,8 +141,8 @@ impl Audit {
         self.note_login_at("", name, address, outcome, now);
     }
 
-    /// Notes the outcome of a login at a provider, the object. A successful login is written at
-    /// once, on the caller's thread.
+    /// Notes the outcome of a login; `object` is the provider, or empty for a login with a
+    /// password. A successful login is written at once, on the caller's thread.
     pub fn note_login_at(
         &self,
         object: &str,

@@ -10,7 +10,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::Stream;
 
-/// The first byte of a handshake (RFC 8446, section 5.1: the content type).
+/// The first byte of a handshake: the content type of RFC 8446, section 5.1.
 const HANDSHAKE: u8 = 0x16;
 
 /// The handshakes of a listener. Clones share the limit.

@@ -68,7 +68,7 @@ impl Source for ScriptSource {
     }
 
     fn sample(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
-        // There is no run slot only when the agent stops.
+        // Run slots are only refused while the agent stops.
         let Some(slot) = self.run_slots.acquire() else { return Ok(()) };
         let watch = Stopwatch::start();
         let outcome = self.run(now_ms, &slot);

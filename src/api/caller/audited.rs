@@ -59,7 +59,8 @@ pub(super) async fn record_change<B>(
     permit: AuditPermit,
 ) {
     let (request, status) = (response.request(), response.status());
-    // Anybody may send any number of requests to an open route: refusals are joined instead.
+    // Anybody may send any number of requests to an open route. Their refusals are therefore
+    // joined, and not recorded one by one.
     if row.right == Right::Open && !status.is_success() {
         return;
     }
@@ -112,7 +113,8 @@ fn outcome_of(status: StatusCode) -> AuditOutcome {
     }
 }
 
-/// Notes a refused caller. A request without a key is none: pages and some senders begin so.
+/// Notes a refused caller. A request without a key does not count as refused: browsers and some
+/// senders send one first.
 pub(super) fn note_refusal(
     access: &AccessParts,
     refusal: &AccessRefusal,

@@ -1,7 +1,8 @@
 //! The caller of a request: the check of its key, session or certificate, around each route, and
 //! the audit of changes.
 //!
-//! Must never know: how a key or a session is compared, which right a route requires, handlers.
+//! Must never know: how keys and sessions are compared, which right a route requires, what handlers
+//! do.
 
 mod attempts;
 mod audited;
@@ -82,7 +83,7 @@ pub struct AccessParts {
     pub bodies: Bodies,
     /// The limits of logins.
     pub logins: Logins,
-    /// The least role whose users need a second factor.
+    /// The smallest role whose users need a second factor; larger roles need one, too.
     pub totp_role: LiveValue<Option<Role>>,
     /// The logins at a provider.
     pub provider_logins: ProviderLogins,
@@ -99,7 +100,7 @@ pub(super) fn caller_name(request: &HttpRequest) -> Option<String> {
     caller(request).map(|caller| caller.name().to_owned())
 }
 
-/// The parts of a route's handler, by the index of the project.
+/// The parts that a route's handler receives, by the index of the project.
 pub(super) type PartsOfProjects = Rc<[Rc<Extensions>]>;
 
 /// Returns the caller of a request; `None` without access control.
@@ -112,7 +113,8 @@ pub(super) fn project(request: &HttpRequest) -> ProjectName {
     request.extensions().get::<ProjectName>().cloned().unwrap_or_default()
 }
 
-/// Returns the text that changes with the cookie of a user's request must repeat.
+/// Returns the text that requests for changes must repeat when they are sent with this session's
+/// cookie.
 pub(super) fn csrf_text(request: &HttpRequest, caller: &Caller) -> Option<String> {
     match caller {
         Caller::User(_) => Some(csrf_of(session::cookie(request)?).to_string()),
@@ -146,7 +148,7 @@ impl AccessParts {
             request.extensions_mut().insert(caller.clone());
             request.extensions_mut().insert(self.projects[project].clone());
         }
-        // The parts that are added last are those that a handler receives.
+        // A handler receives the parts that were added last.
         if let Some(parts) = parts.get(project).filter(|_| project > 0) {
             request.add_data_container(parts.clone());
         }
@@ -205,12 +207,12 @@ impl AccessParts {
         }
     }
 
-    /// Returns true for a user who must set up a second factor before all else.
+    /// Returns true for a user who must set up a second factor before any other request.
     pub(super) fn lacks_factor(&self, caller: &UserCaller) -> bool {
         let record = &caller.user.record;
         let is_asked =
             self.totp_role.get().is_some_and(|least| record.roles.largest() >= Some(least));
-        // Others have the factors of their provider.
+        // Users of a provider use the second factor of their provider.
         is_asked && record.password.is_some() && !record.requires_code()
     }
 

@@ -1,4 +1,4 @@
-//! `granary cert`: makes a CA and certificates for https, for those who have none.
+//! `granary cert`: makes a CA and certificates for https, for operators without a CA.
 
 mod files;
 mod make;
@@ -75,7 +75,7 @@ enum CertCommand {
     },
 }
 
-/// The folder of the files, and whether they may be replaced.
+/// The folder of the files, and the permission to replace them.
 #[derive(Debug, Args)]
 struct Folder {
     /// Folder of the certificates and keys

@@ -185,7 +185,7 @@ impl<'a> GranularityStep<'a> {
         Ok(())
     }
 
-    /// Merges the cells that documents did not absorb into the head, and removes the absorbed cells
+    /// Merges into the head the cells that no document absorbed, and removes the absorbed cells
     /// from it.
     fn write_head(&self, map: &FanOut<'_>) -> Result<(), StoreError> {
         let documents = self.to.documents;

@@ -1,4 +1,4 @@
-//! Filling a dictionary at a start with all series, one after the other.
+//! Filling of the dictionary with all series, one after the other, when the store is opened.
 //!
 //! Neighbours share most properties: unit, sender, and all tags but one or two. The indexes found
 //! for one series are therefore tried for the next one before a search, and trees are built at the
@@ -56,7 +56,7 @@ impl Filling {
         Self { dictionary, ..Self::default() }
     }
 
-    /// The id that the next series gets.
+    /// Returns the id that the next series gets.
     pub(crate) fn next_id(&self) -> SeriesId {
         SeriesId(self.dictionary.series.len() as u32)
     }
@@ -124,7 +124,7 @@ impl Filling {
         }
     }
 
-    /// The indexes of the kind and unit, and of the sender, of a series: those of the last series
+    /// Returns the indexes of a series' kind and unit, and of its sender: those of the last series
     /// if the values are equal.
     fn take(&mut self, kind: Kind, unit: &str, sender: &str) -> (u32, u32) {
         let Dictionary { measures, senders, .. } = &mut self.dictionary;
@@ -195,7 +195,7 @@ mod tests {
         store::dictionary::{changes::SeriesUpdate, names::Names, tests::info},
     };
 
-    /// The answers and counts of a dictionary.
+    /// Returns the answers and counts of a dictionary.
     fn answers(dictionary: &Dictionary) -> impl PartialEq + std::fmt::Debug + use<> {
         let ids = || (0..dictionary.id_count() as u32).map(SeriesId);
         let infos: Vec<_> = ids().map(|id| dictionary.info(id)).collect();

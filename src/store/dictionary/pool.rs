@@ -56,12 +56,12 @@ impl<T: Clone + Eq + Hash> Pool<T> {
         }
     }
 
-    /// The value at an index that has users.
+    /// Returns the value at an index that has users.
     pub(super) fn get(&self, index: u32) -> &T {
         &self.values[index as usize].0
     }
 
-    /// The number of users of a value.
+    /// Returns the number of users of a value.
     pub(super) fn user_count<Q: Eq + Hash + ?Sized>(&self, value: &Q) -> usize
     where
         T: Borrow<Q>,
@@ -69,12 +69,12 @@ impl<T: Clone + Eq + Hash> Pool<T> {
         self.indexes.get(value).map_or(0, |index| self.values[*index as usize].1)
     }
 
-    /// The number of values that have users.
+    /// Returns the number of values that have users.
     pub(super) fn len(&self) -> usize {
         self.indexes.len()
     }
 
-    /// The values that have users, each with the number of its users.
+    /// Returns the values that have users, each with the number of its users.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&T, usize)> {
         self.values.iter().filter(|(_, count)| *count > 0).map(|(value, count)| (value, *count))
     }

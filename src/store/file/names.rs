@@ -1,5 +1,5 @@
-//! The names of the files below a data directory: journal, head, objects, and a partition for each
-//! start.
+//! The names of the files below a data directory: the journal, the head, the objects, and the
+//! partitions, which are named after their starts.
 //!
 //! Must never know: the content of the files.
 

@@ -96,7 +96,7 @@ pub(crate) struct Inner {
     pub(crate) checkpointing: Mutex<()>,
     /// The changed documents, for a role that follows them.
     pub(crate) followed: Followed,
-    /// The erasure since the last cut.
+    /// The erasure since the last truncation of the journal.
     pub(crate) erasure: Mutex<Pending>,
     /// Held while a partition is sealed.
     pub(crate) sealing: Mutex<()>,
@@ -171,8 +171,8 @@ impl Store {
         gaps
     }
 
-    /// Returns the locked dictionary of the project's series. Hold it only briefly: new series wait
-    /// meanwhile.
+    /// Returns the locked dictionary of the project's series. Hold the lock only briefly, because
+    /// new series wait for it.
     pub fn dictionary(&self) -> ProjectDictionary<'_, RwLockReadGuard<'_, Dictionary>> {
         ProjectDictionary::new(self.inner.dictionary.read(), &self.project)
     }

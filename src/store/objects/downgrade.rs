@@ -18,7 +18,7 @@ use crate::{
 const MADE_BY_PEOPLE: [ObjectKind; 3] =
     [ObjectKind::Dashboard, ObjectKind::Annotation, ObjectKind::Silence];
 
-/// Returns a project beside `default` that has objects of people.
+/// Returns a project other than `default` that has objects of people.
 pub(crate) fn project_with_objects(txn: &ReadTransaction) -> Result<Option<String>, StoreError> {
     let objects = txn.open_table(OBJECTS).map_err(fail("read"))?;
     for entry in objects.iter().map_err(fail("read"))? {
@@ -32,7 +32,7 @@ pub(crate) fn project_with_objects(txn: &ReadTransaction) -> Result<Option<Strin
     Ok(None)
 }
 
-/// Removes the hosts and the other objects of projects beside `default`.
+/// Removes the hosts and the other objects of projects other than `default`.
 pub(crate) fn remove_other_projects(txn: &WriteTransaction) -> Result<(), StoreError> {
     const OPERATION: &str = "remove projects";
     for kind in ObjectKind::ALL {

@@ -20,7 +20,7 @@ pub(super) fn keys(project: &ProjectName, kind: ObjectKind) -> Range<String> {
     format!("{kind}/{from}")..format!("{kind}/{to}")
 }
 
-/// Returns the range of the keys of all objects of a kind in projects beside `default`.
+/// Returns the range of the keys of all objects of a kind in projects other than `default`.
 pub(super) fn keys_of_other_projects(kind: ObjectKind) -> (String, String) {
     (format!("{kind}/"), keys(&ProjectName::default(), kind).start)
 }

@@ -67,7 +67,7 @@ fn each_route_admits_exactly_the_roles_of_the_table() {
                 if !expected {
                     assert_eq!((status, &answer["error"]), (403, &"forbidden".into()));
                 }
-                // These end the session.
+                // These requests end the session.
                 if path.ends_with("/logout") || path.ends_with("/sessions") {
                     session = guarded.log_in(&name);
                 }
