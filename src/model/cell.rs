@@ -159,7 +159,7 @@ impl Cell {
         }
     }
 
-    /// Returns the moment of the merged cell, as in Chan, Golub and LeVeque, "Updating Formulae and
+    /// Returns the moment of the merged cell, as in Chan et al., "Updating Formulae and
     /// a Pairwise Algorithm for Computing Sample Variances" (1979); 0 when it is unknown.
     fn merged_m2(&self, other: &Self) -> f64 {
         let (Some(m2), Some(other_m2)) = (self.level_moment(), other.level_moment()) else {

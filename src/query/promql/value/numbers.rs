@@ -96,7 +96,7 @@ impl Variance {
         self.squares.add(delta * (value - self.mean.total()) * times);
     }
 
-    /// Adds `count` numbers with this mean and second central moment, as in Chan, Golub and LeVeque.
+    /// Adds `count` numbers with this mean and second central moment, as in Chan et al.
     pub(crate) fn add_moment(&mut self, count: f64, mean: f64, m2: f64) {
         let delta = mean - self.mean.total();
         let before = self.count;
