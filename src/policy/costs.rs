@@ -10,8 +10,8 @@ use crate::model::Granularity;
 pub(super) const SEALED: [(f64, SealedBytes); 4] = [
     (1.0, SealedBytes { slot: 1.79, block: 19.0, random_slot: 7.0 }),
     (5.0, SealedBytes { slot: 7.5, block: 37.0, random_slot: 36.2 }),
-    (60.0, SealedBytes { slot: 9.0, block: 30.0, random_slot: 41.7 }),
-    (1440.0, SealedBytes { slot: 10.8, block: 32.0, random_slot: 43.1 }),
+    (60.0, SealedBytes { slot: 9.2, block: 30.0, random_slot: 41.6 }),
+    (1440.0, SealedBytes { slot: 11.4, block: 32.0, random_slot: 42.9 }),
 ];
 /// Bytes of a partition in addition to its documents: its redb file, which is not compacted while
 /// checkpoints seal its documents at once. Measured by `tests/it/year.rs` (68 to 92 KB).
