@@ -153,7 +153,7 @@ def read_gauge(how, next_stream, ends, doubles, double, power, times, factor):
     moments = []
     for (n, *_), number in zip(times.values(), next_stream()):
         if how & 32:
-            moments.append(unordered(number))
+            moments.append(unordered(number << 18))
         else:
             moments.append(number / (factor * factor * n) if number else 0.0)
     return sums, low, high, moments

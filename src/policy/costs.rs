@@ -9,9 +9,9 @@ use crate::model::Granularity;
 /// the history of `benches/disk_peers.py`, and with random doubles, at one sample a minute.
 pub(super) const SEALED: [(f64, SealedBytes); 4] = [
     (1.0, SealedBytes { slot: 1.79, block: 19.0, random_slot: 7.0 }),
-    (5.0, SealedBytes { slot: 7.5, block: 37.0, random_slot: 36.2 }),
-    (60.0, SealedBytes { slot: 9.2, block: 30.0, random_slot: 41.6 }),
-    (1440.0, SealedBytes { slot: 11.4, block: 32.0, random_slot: 42.9 }),
+    (5.0, SealedBytes { slot: 7.5, block: 37.0, random_slot: 34.0 }),
+    (60.0, SealedBytes { slot: 9.2, block: 30.0, random_slot: 39.4 }),
+    (1440.0, SealedBytes { slot: 11.4, block: 32.0, random_slot: 40.7 }),
 ];
 /// Bytes of a partition in addition to its documents: its redb file, which is not compacted while
 /// checkpoints seal its documents at once. Measured by `tests/it/year.rs` (68 to 92 KB).

@@ -17,6 +17,8 @@ use crate::store::{
 const LEVEL: u8 = 16;
 /// The flag for second moments that are stored as ranks.
 const RANKED: u8 = 32;
+/// The bits at the end of such ranks that are left out, like the rounding errors of moments.
+const RANK_SHIFT: u32 = 18;
 
 /// Appends the values.
 pub(super) fn write(values: &Values, times: &Times, buffers: &mut Buffers, out: &mut Vec<u8>) {
@@ -83,7 +85,8 @@ fn number_moments(m2: &[f64], n: &[u32], scale: Scale, numbers: &mut Vec<i64>) -
         return 0;
     }
     numbers.clear();
-    numbers.extend(m2.iter().map(|m2| ordered(*m2)));
+    let rounded = |m2: &f64| (ordered(*m2) + (1 << (RANK_SHIFT - 1))) >> RANK_SHIFT;
+    numbers.extend(m2.iter().map(rounded));
     RANKED
 }
 
@@ -201,7 +204,8 @@ pub(super) fn read(
             let numbers = moments.iter().zip(&times.n);
             values.m2.extend(numbers.map(|(number, n)| moment::moment(*number, *n, scale)));
         } else {
-            values.m2.extend(moments.iter().map(|rank| unordered(*rank).max(0.0)));
+            let ranks = moments.iter().map(|rank| rank.wrapping_shl(RANK_SHIFT));
+            values.m2.extend(ranks.map(|rank| unordered(rank).max(0.0)));
         }
         reader.recycle([moments]);
     }
