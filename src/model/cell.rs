@@ -169,7 +169,7 @@ impl Cell {
         // The distance of the means, times both counts: exact for whole numbers.
         let distance = other.sum * n - self.sum * other_n;
         let merged = m2 + other_m2 + distance * distance / (n * other_n * (n + other_n));
-        if merged.is_finite() { merged } else { 0.0 }
+        if merged.is_normal() { merged } else { 0.0 }
     }
 
     /// Returns the moment of a cell of values; `None` when it is unknown, and for a cell of a
