@@ -29,17 +29,13 @@ impl MomentsWriter {
             return;
         }
         self.lanes |= 1 << lane;
-        match moment::number(m2, n, scale) {
-            Some(number) => {
-                let bytes = number.to_le_bytes();
-                let length = WORD_BYTES - number.leading_zeros() as usize / 8;
-                self.bytes.push(length as u8);
-                self.bytes.extend_from_slice(&bytes[..length]);
-            }
-            None => {
-                self.bytes.push(BARE);
-                self.bytes.extend_from_slice(&m2.to_le_bytes());
-            }
+        if let Some(number) = moment::number(m2, n, scale) {
+            let length = WORD_BYTES - number.leading_zeros() as usize / 8;
+            self.bytes.push(length as u8);
+            self.bytes.extend_from_slice(&number.to_le_bytes()[..length]);
+        } else {
+            self.bytes.push(BARE);
+            self.bytes.extend_from_slice(&m2.to_le_bytes());
         }
     }
 

@@ -240,7 +240,9 @@ impl Sides<'_> {
         }
         if self.store.all_series().kind(series) == Some(Kind::Counter) {
             // Cells that look like those of a gauge may have a moment, which has no meaning.
-            cells.iter_mut().for_each(|cell| cell.m2 = 0.0);
+            for cell in &mut cells {
+                cell.m2 = 0.0;
+            }
         }
         Ok(Some(cells))
     }

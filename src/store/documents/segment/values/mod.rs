@@ -28,7 +28,9 @@ const POWER: u8 = 7;
 pub(super) fn fill(values: &mut Values, cells: &mut [Cell]) -> bool {
     let is_counter = is_counter(cells);
     if is_counter {
-        cells.iter_mut().for_each(|cell| cell.m2 = 0.0);
+        for cell in &mut *cells {
+            cell.m2 = 0.0;
+        }
     }
     values.fill(cells);
     is_counter
