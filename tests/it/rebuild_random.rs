@@ -10,7 +10,7 @@ use std::{
 use fastrand::Rng;
 use granary::{
     model::{AcceptedBatch, Kind, SeriesId},
-    store::{Appender, Folder, Medium, RebuildWork, Store, rebuild, verify},
+    store::{Appender, Folder, Medium, RebuildWork, rebuild, verify},
 };
 
 use crate::{

@@ -47,7 +47,9 @@ mod tests {
             let unit = 10_f64.powi(power.into());
             let values: Vec<_> = values.into_iter().map(|value| value as f64 / unit).collect();
             let mut cell = Cell::EMPTY;
-            values.iter().for_each(|value| cell.merge(&Cell::single(0, *value)));
+            for value in &values {
+                cell.merge(&Cell::single(0, *value));
+            }
             let scale = Scale::without_shift(&values.iter().copied());
             let whole = number(cell.m2, cell.n, scale).expect("a whole number");
             prop_assert!(is_same(moment(whole, cell.n, scale), cell.m2));
@@ -61,7 +63,9 @@ mod tests {
     fn zero_bits_at_the_end_of_all_values_are_left_out() {
         let pages = [2_000_000_000_000.0, 2_000_000_004_096.0, 2_000_000_016_384.0];
         let mut cell = Cell::EMPTY;
-        pages.iter().for_each(|value| cell.merge(&Cell::single(0, *value)));
+        for value in pages {
+            cell.merge(&Cell::single(0, value));
+        }
         let scale = Scale::of(pages.into_iter());
         // Three times the moment of 0, 1 and 4.
         assert_eq!((scale.shift, number(cell.m2, 3, scale)), (12, Some(26)));

@@ -173,7 +173,9 @@ fn variance(window: &Window<'_>, function: &str) -> Result<f64, QueryError> {
     for portion in window.portions() {
         let (cell, kind) = (portion.cell, window.kind_of(portion.cell));
         if let Some(values) = known_values(&portion, kind) {
-            values.iter().for_each(|(value, times)| variance.add(*value, *times));
+            for (value, times) in values {
+                variance.add(value, times);
+            }
             continue;
         }
         if kind == Kind::Counter {
