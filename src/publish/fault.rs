@@ -62,6 +62,17 @@ impl PublishFault {
     }
 }
 
+/// Returns the cause of a driver's error in a few words, without addresses of other servers.
+pub fn driver_cause(error: &Error) -> String {
+    match &*error.kind {
+        ErrorKind::Command(refused) => {
+            format!("{} ({}): {}", refused.code_name, refused.code, refused.message)
+        }
+        ErrorKind::Authentication { message, .. } => message.clone(),
+        kind => extract_cause(&kind.to_string()),
+    }
+}
+
 /// Extracts the cause from a driver's error, which also dumps the state of all servers.
 fn extract_cause(text: &str) -> String {
     let cause = text.rsplit_once("Error: ").map_or(text, |(_, cause)| cause);

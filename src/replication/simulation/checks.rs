@@ -1,0 +1,116 @@
+//! The invariants of the protocol.
+
+use std::collections::BTreeMap;
+
+use super::{state::ToyShard, world::SHARDS};
+use crate::replication::{
+    entry::Body,
+    medium::{Command, memory::Memory},
+    roles::Replica,
+    shard::Shard,
+};
+
+/// What was acknowledged, and the first violated invariant.
+#[derive(Debug, Default)]
+pub(super) struct Checks {
+    pub(super) violation: Option<String>,
+    pub(super) takes: u32,
+    pub(super) seeds: u32,
+    /// The acknowledged batches.
+    acked: BTreeMap<u32, ()>,
+    /// The numbers of acknowledged records with their epochs.
+    records: BTreeMap<(u16, u64), u64>,
+    cuts: [u64; SHARDS as usize],
+    last_acked: [u64; SHARDS as usize],
+}
+
+impl Checks {
+    pub(super) fn fail(&mut self, violation: String) {
+        self.violation.get_or_insert(violation);
+    }
+
+    pub(super) fn is_acked(&self, batch: u32) -> bool {
+        self.acked.contains_key(&batch)
+    }
+
+    pub(super) fn acked(&self) -> usize {
+        self.acked.len()
+    }
+
+    pub(super) fn note_known(&mut self, batch: u32) {
+        self.acked.insert(batch, ());
+    }
+
+    /// Notes an acknowledged record: no fence of a higher epoch precedes it.
+    pub(super) fn note_acked(
+        &mut self,
+        shard: u16,
+        number: u64,
+        epoch: u64,
+        batches: impl Iterator<Item = u32>,
+        memory: &Memory,
+    ) {
+        self.acked.extend(batches.map(|batch| (batch, ())));
+        self.records.insert((shard, number), epoch);
+        let last = &mut self.last_acked[usize::from(shard)];
+        *last = number.max(*last);
+        let mut fences = memory.entries(shard).filter(|entry| entry.body == Body::Fence);
+        if fences.any(|fence| fence.epoch > epoch && fence.place.number < number) {
+            self.fail(format!("LATE record {number} of epoch {epoch} behind a higher fence"));
+        }
+    }
+
+    /// A node that may answer has every acknowledged record.
+    pub(super) fn check_leases<'a>(
+        &mut self,
+        now_ms: u64,
+        replicas: impl Iterator<Item = (&'a Replica, &'a ToyShard)>,
+    ) {
+        let mut stale = None;
+        for (index, (replica, state)) in replicas.enumerate() {
+            let shard = index % usize::from(SHARDS);
+            let last = self.last_acked[shard];
+            if replica.may_answer(now_ms) && state.applied() < last {
+                stale = Some(format!("STALE answers of epoch {:?} before {last}", replica.epoch()));
+            }
+        }
+        stale.into_iter().for_each(|violation| self.fail(violation));
+    }
+
+    /// A cut never falls.
+    pub(super) fn check_rows(&mut self, memory: &Memory) {
+        for shard in 0..SHARDS {
+            let cut = memory.shard(shard).map_or(0, |row| row.cut);
+            let last = self.cuts[usize::from(shard)];
+            if cut < last {
+                self.fail(format!("LOWER cut {cut} after {last}"));
+            }
+            self.cuts[usize::from(shard)] = cut;
+        }
+    }
+
+    /// Records are deleted up to the cut only.
+    pub(super) fn check_command(&mut self, command: &Command, memory: &Memory) {
+        if let Command::Delete { shard, through, .. } = command {
+            let cut = memory.shard(*shard).map_or(0, |row| row.cut);
+            if *through > cut {
+                self.fail(format!("DELETED through {through} above the cut {cut}"));
+            }
+        }
+    }
+
+    /// No acknowledged record of an epoch is behind a fence of a higher one.
+    pub(super) fn check_fences(&mut self, memory: &Memory) {
+        for shard in 0..SHARDS {
+            for fence in memory.entries(shard).filter(|entry| entry.body == Body::Fence) {
+                let later = (shard, fence.place.number)..=(shard, u64::MAX);
+                if let Some(((_, number), epoch)) =
+                    self.records.range(later).find(|(_, epoch)| **epoch < fence.epoch)
+                {
+                    let violation = format!("LATE record {number} of epoch {epoch}: {fence:?}");
+                    self.violation.get_or_insert(violation);
+                }
+            }
+        }
+    }
+}
