@@ -19,7 +19,7 @@ pub(crate) enum Mutant {
     SetsCut,
     /// Records are deleted before the cut is confirmed.
     DeletesFirst,
-    /// A follower reads the shard's row before the entries.
+    /// A follower or a new holder judges by the row that it read before the entries.
     RowFirst,
     /// A new holder does not compare the cut with its first number.
     TakesBelowCut,

@@ -21,6 +21,8 @@ pub(crate) struct Taker {
     shard: u16,
     /// The epoch that begins.
     epoch: u64,
+    /// The cut before the take, by which only a mutant judges.
+    early_cut: u64,
     nonce: i64,
     /// The number of the fence, once it is confirmed.
     fence: Option<u64>,
@@ -55,7 +57,8 @@ impl Taker {
     /// Begins a take of a shard whose row was just read.
     pub(crate) fn new(shard: u16, me: &NodeName, row: &ShardRow, nonce: i64) -> Self {
         let claim = Command::Take { shard, epoch: row.epoch, beat: row.beat, holder: me.clone() };
-        Self { shard, epoch: row.epoch + 1, nonce, fence: None, step: Step::Claim(claim) }
+        let (epoch, early_cut) = (row.epoch + 1, row.cut);
+        Self { shard, epoch, early_cut, nonce, fence: None, step: Step::Claim(claim) }
     }
 
     pub(crate) fn epoch(&self) -> u64 {
@@ -140,7 +143,8 @@ impl Taker {
         if row.epoch != self.epoch {
             return Ok(Took::Lost);
         }
-        if row.cut > after && !is_on(Mutant::TakesBelowCut) {
+        let cut = if is_on(Mutant::RowFirst) { self.early_cut } else { row.cut };
+        if cut > after && !is_on(Mutant::TakesBelowCut) {
             return Ok(Took::Below(row));
         }
         entries.retain(|entry| self.fence.is_none_or(|fence| entry.place.number <= fence));

@@ -70,14 +70,15 @@ pub(super) struct World {
 impl World {
     pub(super) fn new(seed: u64, is_traced: bool) -> Self {
         let mut rng = fastrand::Rng::with_seed(seed);
-        // Half of the schedules have leases that end all the time.
+        // Half of the schedules have leases that end all the time, and a third has cuts all the time.
         let ttl_ms = if rng.bool() { 6000 } else { rng.u64(500..3000) };
+        let cut_ms = if rng.u32(..3) == 0 { rng.u64(20..200) } else { rng.u64(200..3000) };
         let timing = Timing {
             ttl_ms,
             margin_ms: ttl_ms / 3,
             follow_ms: 200,
             watch_ms: 500,
-            cut_ms: rng.u64(200..3000),
+            cut_ms,
             ..Timing::default()
         };
         let faults = Faults { rolls_back: rng.u32(..3) == 0, strikes: rng.u32(..3) > 0 };
@@ -156,17 +157,17 @@ impl World {
                 let lost = self.memory.roll_back();
                 self.log(|| format!("ROLLBACK of {lost}"));
             }
-            254..270 if self.faults.strikes => self.strike(),
-            270..300 => {
+            254..280 if self.faults.strikes => self.strike(),
+            280..330 => {
                 let (node, shard) = self.any_replica();
                 self.nodes[node].states[shard].sync();
             }
-            300..304 => {
+            330..334 => {
                 let (node, shard) = self.any_replica();
                 self.nodes[node].replicas[shard].hand_over();
                 self.log(|| format!("{node} hands shard {shard} over"));
             }
-            304..330 => {
+            334..360 => {
                 // Nodes sleep: a process that was stopped, or a host that swaps.
                 let awake = *self.rng.choice([1, 1, 2, 3].iter()).unwrap();
                 self.awake = self.rng.choose_multiple(0..NODES, awake);
