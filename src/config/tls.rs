@@ -5,7 +5,6 @@
 use std::path::Path;
 
 use super::{
-    Settings,
     faults::Faults,
     sections::{Sections, Server, Tls},
 };
@@ -29,14 +28,15 @@ pub(super) fn check_tls(Sections { tls, graphite, .. }: &Sections, faults: &mut 
     faults.0.push(fault.to_owned());
 }
 
-/// Checks that some client may send over TLS when access control asks for a name.
-pub(super) fn check_graphite_clients(settings: &Settings, faults: &mut Faults) {
-    let Sections { tls, graphite, security, .. } = &**settings;
+/// Checks that at least one client may send Graphite's protocol over TLS when access control
+/// requires a name with a scope.
+pub(super) fn check_graphite_clients(
+    Sections { tls, graphite, security, .. }: &Sections,
+    scopes: &ClientScopes,
+    faults: &mut Faults,
+) {
     let is_asked = security.access && !tls.client_ca_file.as_os_str().is_empty();
-    if is_asked
-        && graphite.tls_listen.is_some()
-        && settings.client_scopes.with(Scope::Ingest).is_empty()
-    {
+    if is_asked && graphite.tls_listen.is_some() && scopes.with(Scope::Ingest).is_empty() {
         faults.0.push(
             "graphite.tls_listen: no client may send: with security.access, give the names in \
              their certificates the scope ingest in tls.clients"

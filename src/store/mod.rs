@@ -75,7 +75,7 @@ pub use fuzzing::{fuzz_head, fuzz_rows, fuzz_sealed};
 pub use handle::{
     CheckedFile, ClosedStore, Count, Counters, LastSample, SealReport, Store, append_audit,
 };
-pub use head::row::{Row as HeadRow, RowWriter as HeadRowWriter};
+pub use head::row::{HeadRow, HeadRowWriter};
 pub use limits::StoreLimits;
 pub use objects::{
     KEYS_MAX, ListedObject, OBJECT_BYTES_MAX, OBJECT_NAME_BYTES_MAX, OBJECTS_BYTES_MAX,

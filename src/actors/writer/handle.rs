@@ -57,8 +57,8 @@ impl WriterHandle {
         self.request(|reply| Command::Define { definitions, reply }).await
     }
 
-    /// Changes the kinds of known series, see [`crate::store::Appender::change_kinds`]; the reply means that the
-    /// changes are durable.
+    /// Changes the kinds of known series, see [`crate::store::Appender::change_kinds`]; the reply
+    /// means that the changes are durable.
     ///
     /// # Errors
     /// The queue is full or the journal cannot be written; no kind was changed.
@@ -79,10 +79,12 @@ impl WriterHandle {
         self.request(|reply| single(SingleCommand::Change { change, reply })).await
     }
 
-    /// Accepts an erasure, see [`crate::store::Appender::erase`]; the reply means that it is durable.
+    /// Accepts an erasure, see [`crate::store::Appender::erase`]; the reply means that it is
+    /// durable.
     ///
     /// # Errors
-    /// The queue is full or a file cannot be written; the erasure is stored or not.
+    /// The queue is full or a file cannot be written; in that case, the erasure may be stored
+    /// nevertheless.
     pub async fn erase(
         &self,
         request: ErasureRequest,
@@ -93,7 +95,8 @@ impl WriterHandle {
         self.request(|reply| single(erase(reply))).await
     }
 
-    /// Replaces readings, see [`crate::store::Appender::replace`]; the reply means that they are durable.
+    /// Replaces readings, see [`crate::store::Appender::replace`]; the reply means that they are
+    /// durable.
     ///
     /// # Errors
     /// The queue is full or a file cannot be written; a repetition has the same effect.
