@@ -3,7 +3,7 @@
 //! Each case uses shards of its own, and begins in an empty database.
 
 use crate::replication::{
-    entry::{Body, Entry, NodeName, Place, RECORD_BYTES_MAX, STOPPED, ShardRow},
+    entry::{Body, Entry, EntryId, NodeName, RECORD_BYTES_MAX, STOPPED, ShardRow},
     medium::{Answer, Command, Fault, Inserted},
     roles::{Insertion, Settled},
 };
@@ -59,11 +59,11 @@ fn run(bed: &mut dyn Bed, command: Command) -> Result<Answer, String> {
 
 fn record(shard: u16, number: u64, epoch: u64, nonce: i64) -> Entry {
     let body = Body::Record([number as u8, 7][..].into());
-    Entry { place: Place::new(shard, number), epoch, nonce, body }
+    Entry { id: EntryId::new(shard, number), epoch, nonce, body }
 }
 
 fn fence(shard: u16, number: u64, epoch: u64) -> Entry {
-    Entry { place: Place::new(shard, number), epoch, nonce: -1, body: Body::Fence }
+    Entry { id: EntryId::new(shard, number), epoch, nonce: -1, body: Body::Fence }
 }
 
 fn insert(bed: &mut dyn Bed, entries: &[Entry]) -> Result<Vec<Inserted>, String> {
@@ -74,8 +74,8 @@ fn insert(bed: &mut dyn Bed, entries: &[Entry]) -> Result<Vec<Inserted>, String>
 }
 
 fn numbers(bed: &mut dyn Bed, shard: u16, after: u64) -> Result<Vec<u64>, String> {
-    match run(bed, Command::Find(Place::new(shard, after)))? {
-        Answer::Entries(entries) => Ok(entries.iter().map(|entry| entry.place.number).collect()),
+    match run(bed, Command::Find(EntryId::new(shard, after)))? {
+        Answer::Entries(entries) => Ok(entries.iter().map(|entry| entry.id.number).collect()),
         answer => Err(format!("a find answered {answer:?}")),
     }
 }
@@ -124,9 +124,9 @@ fn duplicates(bed: &mut dyn Bed, shard: u16) -> Outcome {
     let entries = [record(shard, 1, 1, 1), record(shard, 2, 1, 20), large.clone()];
     let outcomes = vec![Inserted::Done, Inserted::Duplicate, Inserted::Done];
     expect("outcomes", insert(bed, &entries)?, outcomes)?;
-    let found = run(bed, Command::ReadEntry(Place::new(shard, 2)))?;
+    let found = run(bed, Command::ReadEntry(EntryId::new(shard, 2)))?;
     expect("another's entry", found, Answer::Entry(Some(record(shard, 2, 1, 2))))?;
-    let found = run(bed, Command::ReadEntry(Place::new(shard, 3)))?;
+    let found = run(bed, Command::ReadEntry(EntryId::new(shard, 3)))?;
     expect("the largest entry", found == Answer::Entry(Some(large)), true)
 }
 

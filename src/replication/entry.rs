@@ -15,14 +15,14 @@ const NAME_CHARS_MAX: usize = 64;
 
 /// The place of an entry: its shard, and its number within the shard. Numbers begin with 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place {
+pub struct EntryId {
     /// The shard.
     pub shard: u16,
     /// The number within the shard.
     pub number: u64,
 }
 
-impl Place {
+impl EntryId {
     /// Returns the place of a number in a shard.
     pub fn new(shard: u16, number: u64) -> Self {
         Self { shard, number }
@@ -30,7 +30,7 @@ impl Place {
 
     /// Returns the key of the place in the database, which orders the entries of a shard.
     pub fn key(self) -> i64 {
-        assert!(self.shard < SHARDS_MAX && self.number < 1 << NUMBER_BITS, "no place: {self:?}");
+        assert!(self.shard < SHARDS_MAX && self.number < 1 << NUMBER_BITS, "no id: {self:?}");
         (i64::from(self.shard) << NUMBER_BITS) | self.number as i64
     }
 
@@ -78,7 +78,7 @@ impl fmt::Debug for Body {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// The place.
-    pub place: Place,
+    pub id: EntryId,
     /// The epoch of the holder that inserted the entry.
     pub epoch: u64,
     /// A random number, by which a holder recognizes its own entry.
@@ -142,14 +142,14 @@ mod tests {
 
     #[test]
     fn keys_order_the_entries_of_a_shard_and_name_their_places() {
-        let places = [(0, 1), (0, (1 << 48) - 1), (1, 0), (1, 7), (SHARDS_MAX - 1, 3)];
-        let places = places.map(|(shard, number)| Place::new(shard, number));
-        assert!(places.is_sorted_by_key(|place| place.key()));
-        for place in places {
-            assert_eq!(Place::of_key(place.key()), Some(place));
+        let ids = [(0, 1), (0, (1 << 48) - 1), (1, 0), (1, 7), (SHARDS_MAX - 1, 3)];
+        let ids = ids.map(|(shard, number)| EntryId::new(shard, number));
+        assert!(ids.is_sorted_by_key(|id| id.key()));
+        for id in ids {
+            assert_eq!(EntryId::of_key(id.key()), Some(id));
         }
-        assert_eq!(Place::of_key(-1), None);
-        assert_eq!(Place::of_key(i64::MAX), None);
+        assert_eq!(EntryId::of_key(-1), None);
+        assert_eq!(EntryId::of_key(i64::MAX), None);
     }
 
     #[test]

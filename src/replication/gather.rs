@@ -65,13 +65,13 @@ pub fn divide<S>(
 mod tests {
     use super::*;
     use crate::replication::{
-        entry::{Body, Place},
+        entry::{Body, EntryId},
         medium::Inserted,
     };
 
     fn insert(shard: u16, bytes: usize) -> Command {
         let body = Body::Record(vec![0; bytes].into());
-        Command::Insert(vec![Entry { place: Place::new(shard, 1), epoch: 1, nonce: 1, body }])
+        Command::Insert(vec![Entry { id: EntryId::new(shard, 1), epoch: 1, nonce: 1, body }])
     }
 
     #[test]

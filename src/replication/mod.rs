@@ -9,7 +9,7 @@
 //!
 //! The roles in `roles` are pure state machines: the time is an argument, and they return commands
 //! for a `medium` and accept its answers. `runner` runs the roles of one replica with real threads
-//! and a real clock, and gathers the inserts of a node. `placement` decides which nodes have which
+//! and a real clock, and gathers the inserts of a node. `spreading` decides which nodes have which
 //! shards. The simulation runs the same roles under late, lost and repeated commands, kills, sleeps
 //! and rollbacks, and shows that each known weakening of the protocol loses samples.
 //!
@@ -33,14 +33,14 @@ pub mod entry;
 pub mod gather;
 pub mod medium;
 mod mutants;
-pub mod placement;
 pub mod roles;
 pub mod runner;
 pub mod shard;
 #[cfg(test)]
 mod simulation;
+pub mod spreading;
 
-pub use entry::{Body, Entry, NodeName, Place, RECORD_BYTES_MAX, ShardRow};
+pub use entry::{Body, Entry, EntryId, NodeName, RECORD_BYTES_MAX, ShardRow};
 pub use medium::{Answer, Command, Fault, Inserted, Medium};
 pub use roles::{Event, Refusal, Replica, Timing};
 pub use shard::{Shard, ShardFault};

@@ -18,7 +18,7 @@ use granary_publish::MongoUri;
 use granary_replication::{
     Event, NodeName, Refusal, Replica, Shard, Timing,
     medium::MongoMedium,
-    runner::{Connections, Placer, ReplicaHandle, Writer, start},
+    runner::{Connections, ReplicaHandle, Spreader, Writer, start},
 };
 use tokio::runtime::Runtime;
 
@@ -53,13 +53,13 @@ fn runs_as_a_process_of_the_other_test() {
             .map(|shard| start_replica(&folder, &name, shard, connections.clone()))
             .collect(),
     );
-    let placer = Placer {
+    let spreader = Spreader {
         node: NodeName::parse(&name).unwrap(),
         address: String::new(),
         replicas_per_shard: NODES.len(),
         replicas: replicas.clone(),
     };
-    let placer = runtime.spawn(placer.run(medium));
+    let spreader = runtime.spawn(spreader.run(medium));
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port().to_string();
     let temporary = folder.join(format!("{name}.port.new"));
@@ -75,8 +75,8 @@ fn runs_as_a_process_of_the_other_test() {
         thread::spawn(move || serve(&stream, &replicas, &stops_here));
     }
     // An ordered stop: the connection that woke the listener was the last one.
-    placer.abort();
-    assert!(runtime.block_on(placer).unwrap_err().is_cancelled());
+    spreader.abort();
+    assert!(runtime.block_on(spreader).unwrap_err().is_cancelled());
     wait_until("the end of requests", 10, || Arc::strong_count(&replicas) == 1);
     let replicas = Arc::into_inner(replicas).expect("no request runs");
     for replica in replicas {

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use crate::replication::{
-    entry::{Body, Entry, NodeName, Place, STOPPED, ShardRow},
+    entry::{Body, Entry, EntryId, NodeName, STOPPED, ShardRow},
     medium::{Answer, Command, FOUND_ENTRIES_MAX, Inserted, NodeRow},
     mutants::{Mutant, is_on},
 };
@@ -13,7 +13,7 @@ use crate::replication::{
 /// The rows at one moment.
 #[derive(Debug, Clone, Default)]
 struct Rows {
-    entries: BTreeMap<Place, Entry>,
+    entries: BTreeMap<EntryId, Entry>,
     shards: BTreeMap<u16, ShardRow>,
     nodes: BTreeMap<NodeName, NodeRow>,
 }
@@ -21,7 +21,7 @@ struct Rows {
 /// A change of one row, `None` for its removal.
 #[derive(Debug, Clone)]
 enum Change {
-    Entry(Place, Option<Entry>),
+    Entry(EntryId, Option<Entry>),
     Shard(u16, ShardRow),
     Node(NodeRow),
 }
@@ -95,7 +95,7 @@ impl Memory {
 
     /// Returns the entries of a shard that a majority has.
     pub(crate) fn entries(&self, shard: u16) -> impl Iterator<Item = &Entry> {
-        let range = Place::new(shard, 0)..Place::new(shard, u64::MAX);
+        let range = EntryId::new(shard, 0)..EntryId::new(shard, u64::MAX);
         self.majority.entries.range(range).map(|(_, entry)| entry)
     }
 
@@ -105,10 +105,10 @@ impl Memory {
             Command::Insert(entries) => {
                 Answer::Inserted(entries.iter().map(|entry| self.insert(entry)).collect())
             }
-            Command::ReadEntry(place) => Answer::Entry(self.read().entries.get(place).cloned()),
-            Command::Find(place) => {
-                let end = Place::new(place.shard, u64::MAX);
-                let after = Place::new(place.shard, place.number + 1);
+            Command::ReadEntry(id) => Answer::Entry(self.read().entries.get(id).cloned()),
+            Command::Find(id) => {
+                let end = EntryId::new(id.shard, u64::MAX);
+                let after = EntryId::new(id.shard, id.number + 1);
                 let found = self.read().entries.range(after..end).map(|(_, entry)| entry.clone());
                 Answer::Entries(found.take(FOUND_ENTRIES_MAX as usize).collect())
             }
@@ -128,16 +128,14 @@ impl Memory {
             }
             Command::Delete { after, through, .. } if after >= through => Answer::Done,
             Command::Delete { shard, after, through } => {
-                let range = Place::new(*shard, after + 1)..=Place::new(*shard, *through);
+                let range = EntryId::new(*shard, after + 1)..=EntryId::new(*shard, *through);
                 let entries = self.primary.entries.range(range);
                 let is_deleted =
                     |entry: &Entry| entry.body != Body::Fence || is_on(Mutant::CutsFences);
-                let deleted: Vec<_> = entries
-                    .filter(|(_, entry)| is_deleted(entry))
-                    .map(|(place, _)| *place)
-                    .collect();
-                for place in deleted {
-                    self.put(Change::Entry(place, None));
+                let deleted: Vec<_> =
+                    entries.filter(|(_, entry)| is_deleted(entry)).map(|(id, _)| *id).collect();
+                for id in deleted {
+                    self.put(Change::Entry(id, None));
                 }
                 Answer::Done
             }
@@ -150,10 +148,10 @@ impl Memory {
     }
 
     fn insert(&mut self, entry: &Entry) -> Inserted {
-        if self.primary.entries.contains_key(&entry.place) {
+        if self.primary.entries.contains_key(&entry.id) {
             return Inserted::Duplicate;
         }
-        self.put(Change::Entry(entry.place, Some(entry.clone())));
+        self.put(Change::Entry(entry.id, Some(entry.clone())));
         Inserted::Done
     }
 
@@ -220,11 +218,11 @@ impl Memory {
 impl Rows {
     fn put(&mut self, change: Change) {
         match change {
-            Change::Entry(place, Some(entry)) => {
-                self.entries.insert(place, entry);
+            Change::Entry(id, Some(entry)) => {
+                self.entries.insert(id, entry);
             }
-            Change::Entry(place, None) => {
-                self.entries.remove(&place);
+            Change::Entry(id, None) => {
+                self.entries.remove(&id);
             }
             Change::Shard(shard, row) => {
                 self.shards.insert(shard, row);

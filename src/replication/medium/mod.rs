@@ -12,7 +12,7 @@ pub use mongo::MongoMedium;
 
 use std::{future::Future, pin::Pin};
 
-use crate::replication::entry::{Entry, NodeName, Place, ShardRow};
+use crate::replication::entry::{Entry, EntryId, NodeName, ShardRow};
 
 /// The maximum number of entries that a find returns.
 pub const FOUND_ENTRIES_MAX: u32 = 1000;
@@ -27,9 +27,9 @@ pub enum Command {
     /// Inserts entries, without an order among them.
     Insert(Vec<Entry>),
     /// Reads one entry.
-    ReadEntry(Place),
+    ReadEntry(EntryId),
     /// Finds the first entries of a shard after a place, in the order of their numbers.
-    Find(Place),
+    Find(EntryId),
     /// Reads the row of a shard.
     ReadShard(u16),
     /// Inserts the row of a shard unless it exists.

@@ -18,7 +18,7 @@ use tokio::time::timeout;
 use crate::{
     publish::{MongoUri, driver_cause},
     replication::{
-        entry::{Entry, Place, STOPPED},
+        entry::{Entry, EntryId, STOPPED},
         medium::{
             Answer, Command, FOUND_BYTES_MAX, FOUND_ENTRIES_MAX, Fault, Inserted, Medium,
             NODES_MAX, Pending,
@@ -115,13 +115,13 @@ impl Inner {
     async fn run(&self, command: Command, session: &mut ClientSession) -> Result<Answer, Fault> {
         match &command {
             Command::Insert(entries) => self.insert(entries, session).await,
-            Command::ReadEntry(place) => {
-                let entries = self.find_entries(doc! { "_id": place.key() }, session).await?;
+            Command::ReadEntry(id) => {
+                let entries = self.find_entries(doc! { "_id": id.key() }, session).await?;
                 Ok(Answer::Entry(entries.into_iter().next()))
             }
-            Command::Find(place) => {
-                let end = Place::new(place.shard + 1, 0);
-                let filter = doc! { "_id": { "$gt": place.key(), "$lt": end.key() } };
+            Command::Find(id) => {
+                let end = EntryId::new(id.shard + 1, 0);
+                let filter = doc! { "_id": { "$gt": id.key(), "$lt": end.key() } };
                 Ok(Answer::Entries(self.find_entries(filter, session).await?))
             }
             Command::ReadShard(shard) => {
@@ -142,8 +142,8 @@ impl Inner {
                 Ok(Answer::Done)
             }
             Command::Delete { shard, after, through } => {
-                let after = Place::new(*shard, *after).key();
-                let through = Place::new(*shard, *through).key();
+                let after = EntryId::new(*shard, *after).key();
+                let through = EntryId::new(*shard, *through).key();
                 let records = rawdoc! {
                     "q": { "_id": { "$gt": after, "$lte": through }, "fence": { "$exists": false } },
                     "limit": 0,
@@ -312,8 +312,8 @@ fn shard_change(command: &Command) -> RawDocumentBuf {
 /// Returns the shards that a command is about.
 fn shards_of(command: &Command) -> Vec<u16> {
     match command {
-        Command::Insert(entries) => entries.iter().map(|entry| entry.place.shard).collect(),
-        Command::ReadEntry(place) | Command::Find(place) => vec![place.shard],
+        Command::Insert(entries) => entries.iter().map(|entry| entry.id.shard).collect(),
+        Command::ReadEntry(id) | Command::Find(id) => vec![id.shard],
         Command::ReadShard(shard)
         | Command::CreateShard(shard)
         | Command::Take { shard, .. }

@@ -5,13 +5,13 @@
 use bson::{Binary, Bson, Document, RawDocument, RawDocumentBuf, rawdoc, spec::BinarySubtype};
 
 use crate::replication::{
-    entry::{Body, Entry, NodeName, Place, RECORD_BYTES_MAX, ShardRow},
+    entry::{Body, Entry, EntryId, NodeName, RECORD_BYTES_MAX, ShardRow},
     medium::{Fault, NodeRow},
 };
 
 /// Returns the document of an entry.
 pub(super) fn encode_entry(entry: &Entry) -> RawDocumentBuf {
-    let (key, epoch) = (entry.place.key(), entry.epoch as i64);
+    let (key, epoch) = (entry.id.key(), entry.epoch as i64);
     match &entry.body {
         Body::Record(bytes) => {
             let record = Binary { subtype: BinarySubtype::Generic, bytes: bytes.to_vec() };
@@ -27,7 +27,7 @@ pub(super) fn encode_entry(entry: &Entry) -> RawDocumentBuf {
 /// The document is none of an entry.
 pub(super) fn decode_entry(document: &RawDocument) -> Result<Entry, Fault> {
     let read = || -> Option<Entry> {
-        let place = Place::of_key(document.get_i64("_id").ok()?)?;
+        let id = EntryId::of_key(document.get_i64("_id").ok()?)?;
         let epoch = u64::try_from(document.get_i64("e").ok()?).ok()?;
         let nonce = document.get_i64("x").ok()?;
         let body = match document.get("r").ok()? {
@@ -38,7 +38,7 @@ pub(super) fn decode_entry(document: &RawDocument) -> Result<Entry, Fault> {
             None if document.get_bool("fence").ok()? => Body::Fence,
             None => return None,
         };
-        Some(Entry { place, epoch, nonce, body })
+        Some(Entry { id, epoch, nonce, body })
     };
     read().ok_or_else(|| damaged("an entry of the journal"))
 }
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn entries_survive_their_documents() {
         for body in [Body::Record([1, 2, 3][..].into()), Body::Record([][..].into()), Body::Fence] {
-            let entry = Entry { place: Place::new(3, 9), epoch: 4, nonce: -5, body };
+            let entry = Entry { id: EntryId::new(3, 9), epoch: 4, nonce: -5, body };
             assert_eq!(decode_entry(&encode_entry(&entry)), Ok(entry));
         }
     }

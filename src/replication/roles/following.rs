@@ -5,7 +5,7 @@
 //! and is seeded.
 
 use crate::replication::{
-    entry::{Entry, NodeName, Place, ShardRow},
+    entry::{Entry, EntryId, NodeName, ShardRow},
     medium::{Answer, Command, FOUND_BYTES_MAX, FOUND_ENTRIES_MAX},
     mutants::{Mutant, is_on},
     shard::{Shard, ShardFault},
@@ -66,9 +66,9 @@ impl Follower {
             }
             Step::Begin => {
                 self.step = Step::Entries { after: state.applied(), early_row: None };
-                Command::Find(Place::new(shard, state.applied()))
+                Command::Find(EntryId::new(shard, state.applied()))
             }
-            Step::Entries { after, .. } => Command::Find(Place::new(shard, *after)),
+            Step::Entries { after, .. } => Command::Find(EntryId::new(shard, *after)),
             Step::RowFirst | Step::Row { .. } => Command::ReadShard(shard),
             Step::Create => Command::CreateShard(shard),
             Step::Floor(command) => command.clone(),
@@ -157,7 +157,7 @@ pub(crate) fn floor_command(
 /// The state cannot apply an entry.
 pub(crate) fn apply_in_order(entries: &[Entry], state: &mut impl Shard) -> Result<(), ShardFault> {
     for entry in entries {
-        let number = entry.place.number;
+        let number = entry.id.number;
         if number <= state.applied() {
             continue;
         }

@@ -41,7 +41,7 @@ impl Insertion {
     /// Returns the next command.
     pub(crate) fn command(&self) -> Command {
         if self.reads {
-            Command::ReadEntry(self.entry.place)
+            Command::ReadEntry(self.entry.id)
         } else {
             Command::Insert(vec![self.entry.clone()])
         }
@@ -71,10 +71,10 @@ impl Insertion {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::replication::entry::{Body, Place};
+    use crate::replication::entry::{Body, EntryId};
 
     fn entry(nonce: i64) -> Entry {
-        Entry { place: Place::new(1, 5), epoch: 2, nonce, body: Body::Record([1][..].into()) }
+        Entry { id: EntryId::new(1, 5), epoch: 2, nonce, body: Body::Record([1][..].into()) }
     }
 
     #[test]
@@ -84,7 +84,7 @@ mod tests {
         assert_eq!(insert, Command::Insert(vec![entry(7)]));
         let duplicate = Answer::Inserted(vec![Inserted::Duplicate]);
         assert_eq!(insertion.judge(&duplicate), Settled::Undecided);
-        assert_eq!(insertion.command(), Command::ReadEntry(Place::new(1, 5)));
+        assert_eq!(insertion.command(), Command::ReadEntry(EntryId::new(1, 5)));
         // The entry that caused the duplicate was rolled back.
         assert_eq!(insertion.judge(&Answer::Entry(None)), Settled::Undecided);
         assert_eq!(insertion.command(), insert);

@@ -5,7 +5,7 @@
 //! or an entry before it. Every record that it confirmed therefore precedes the fence.
 
 use crate::replication::{
-    entry::{Body, Entry, NodeName, Place, ShardRow},
+    entry::{Body, Entry, EntryId, NodeName, ShardRow},
     medium::{Answer, Command},
     mutants::{Mutant, is_on},
     roles::{
@@ -75,7 +75,7 @@ impl Taker {
         match &self.step {
             Step::Claim(command) => command.clone(),
             Step::Fence(insertion) => insertion.command(),
-            Step::Entries { after } => Command::Find(Place::new(self.shard, *after)),
+            Step::Entries { after } => Command::Find(EntryId::new(self.shard, *after)),
             Step::Row { .. } | Step::Over => Command::ReadShard(self.shard),
         }
     }
@@ -117,12 +117,12 @@ impl Taker {
     }
 
     fn fence_at(&self, number: u64) -> Insertion {
-        let place = Place::new(self.shard, number);
-        Insertion::new(Entry { place, epoch: self.epoch, nonce: self.nonce, body: Body::Fence })
+        let id = EntryId::new(self.shard, number);
+        Insertion::new(Entry { id, epoch: self.epoch, nonce: self.nonce, body: Body::Fence })
     }
 
     fn accept_fence(&mut self, mut insertion: Insertion, answer: &Answer, applied: u64) {
-        let number = insertion.entry().place.number;
+        let number = insertion.entry().id.number;
         self.step = match insertion.judge(answer) {
             Settled::Undecided => Step::Fence(insertion),
             Settled::Others => Step::Fence(self.fence_at(number + 1)),
@@ -147,7 +147,7 @@ impl Taker {
         if cut > after && !is_on(Mutant::TakesBelowCut) {
             return Ok(Took::Below(row));
         }
-        entries.retain(|entry| self.fence.is_none_or(|fence| entry.place.number <= fence));
+        entries.retain(|entry| self.fence.is_none_or(|fence| entry.id.number <= fence));
         apply_in_order(&entries, state)?;
         let applied = state.applied();
         // Only a mutant has no fence.
@@ -156,7 +156,7 @@ impl Taker {
             return Ok(Took::Holds);
         }
         if applied == after {
-            let first = entries.first().map(|entry| entry.place.number);
+            let first = entries.first().map(|entry| entry.id.number);
             return Ok(Took::Gap(format!(
                 "shard {}: entry {} is missing, the next one is {first:?}; seed this replica",
                 self.shard,

@@ -62,7 +62,7 @@ impl<S> Waiting<S> {
 pub(super) enum Request<S> {
     Append(Waiting<S>),
     Query(Box<dyn FnOnce(&S, bool) + Send>),
-    Place { rank: Option<u32>, joins: bool },
+    Assign { rank: Option<u32>, joins: bool },
     HandOver,
     Strike(NodeName),
     Stop,
@@ -115,8 +115,8 @@ impl<S> ReplicaHandle<S> {
     ///
     /// # Errors
     /// Too many requests wait.
-    pub fn place(&self, rank: Option<u32>, joins: bool) -> Result<(), Refusal> {
-        self.request(Request::Place { rank, joins })
+    pub fn assign(&self, rank: Option<u32>, joins: bool) -> Result<(), Refusal> {
+        self.request(Request::Assign { rank, joins })
     }
 
     /// Ends the lease in order.

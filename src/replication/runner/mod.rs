@@ -5,11 +5,11 @@
 //! inserts of all replicas of a node in one task (`writer`). Must never know: settings, HTTP.
 
 mod handle;
-mod placer;
+mod spreader;
 mod writer;
 
 pub use handle::{Append, ReplicaHandle, Status, Stopped};
-pub use placer::Placer;
+pub use spreader::Spreader;
 pub use writer::Writer;
 
 use std::{collections::VecDeque, sync::Arc, thread, time::Duration};
@@ -188,8 +188,8 @@ impl<S: Shard + Send + 'static> Running<S> {
             Request::Append(waiting) => self.waiting.push_back(waiting),
             Request::Query(query) => query(&self.state, self.replica.may_answer(now_ms())),
             // A replica that stops stays without a part.
-            Request::Place { .. } if self.stops_at_ms.is_some() => {}
-            Request::Place { rank, joins } => self.replica.place(rank, joins),
+            Request::Assign { .. } if self.stops_at_ms.is_some() => {}
+            Request::Assign { rank, joins } => self.replica.assign(rank, joins),
             Request::HandOver => self.replica.hand_over(),
             Request::Strike(node) => self.replica.strike(node),
             Request::Stop => self.begin_stop(),
@@ -219,7 +219,7 @@ impl<S: Shard + Send + 'static> Running<S> {
     }
 
     fn begin_stop(&mut self) {
-        self.replica.place(None, false);
+        self.replica.assign(None, false);
         self.replica.hand_over();
         self.stops_at_ms.get_or_insert_with(|| now_ms() + STOP_MS_MAX);
     }

@@ -55,7 +55,7 @@ impl Checks {
         let last = &mut self.last_acked[usize::from(shard)];
         *last = number.max(*last);
         let mut fences = memory.entries(shard).filter(|entry| entry.body == Body::Fence);
-        if fences.any(|fence| fence.epoch > epoch && fence.place.number < number) {
+        if fences.any(|fence| fence.epoch > epoch && fence.id.number < number) {
             self.fail(format!("LATE record {number} of epoch {epoch} behind a higher fence"));
         }
     }
@@ -103,7 +103,7 @@ impl Checks {
     pub(super) fn check_fences(&mut self, memory: &Memory) {
         for shard in 0..SHARDS {
             for fence in memory.entries(shard).filter(|entry| entry.body == Body::Fence) {
-                let later = (shard, fence.place.number)..=(shard, u64::MAX);
+                let later = (shard, fence.id.number)..=(shard, u64::MAX);
                 if let Some(((_, number), epoch)) =
                     self.records.range(later).find(|(_, epoch)| **epoch < fence.epoch)
                 {

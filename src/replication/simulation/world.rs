@@ -112,7 +112,7 @@ impl World {
         for shard in 0..SHARDS {
             let seed = self.rng.u64(..);
             let mut replica = Replica::new(shard, name.clone(), self.timing, seed);
-            replica.place(Some(self.rng.u32(..2)), true);
+            replica.assign(Some(self.rng.u32(..2)), true);
             replicas.push(replica);
             states.push(ToyShard::open(node, shard, self.shared.clone()));
         }
@@ -398,7 +398,7 @@ impl World {
         acked
             && (0..usize::from(SHARDS)).all(|shard| {
                 let last = self.memory.entries(shard as u16).last();
-                let last = last.map_or(0, |entry| entry.place.number);
+                let last = last.map_or(0, |entry| entry.id.number);
                 let applied = |node: &Node| node.states[shard].applied() >= last;
                 let mut holders = self.nodes.iter().map(|node| node.replicas[shard].epoch());
                 self.nodes.iter().all(applied) && holders.any(|epoch| epoch.is_some())

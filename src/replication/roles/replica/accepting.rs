@@ -2,7 +2,7 @@
 
 use super::{Event, Replica, Role};
 use crate::replication::{
-    entry::{Entry, Place, STOPPED, ShardRow},
+    entry::{Entry, EntryId, STOPPED, ShardRow},
     medium::{Answer, Command, Fault},
     mutants::{Mutant, is_on},
     roles::{
@@ -58,8 +58,8 @@ impl Replica {
             Role::Holding { insertion, .. } if is_on(Mutant::SkipsUnknown) => {
                 if let Some(skipped) = insertion {
                     let entry = skipped.entry().clone();
-                    let place = Place::new(self.shard, entry.place.number + 1);
-                    *skipped = Insertion::new(Entry { place, ..entry });
+                    let id = EntryId::new(self.shard, entry.id.number + 1);
+                    *skipped = Insertion::new(Entry { id, ..entry });
                 }
             }
             Role::Taking(_) | Role::Holding { .. } | Role::Damaged => {}
@@ -106,7 +106,7 @@ impl Replica {
             Settled::Undecided => {}
             Settled::Others => self.end_epoch(now_ms, events),
             Settled::Own => {
-                let (number, epoch) = (current.entry().place.number, *epoch);
+                let (number, epoch) = (current.entry().id.number, *epoch);
                 let body = current.entry().body.clone();
                 *insertion = None;
                 if self.stops {

@@ -6,7 +6,7 @@
 mod accepting;
 
 use crate::replication::{
-    entry::{Body, Entry, NodeName, Place, RECORD_BYTES_MAX, ShardRow},
+    entry::{Body, Entry, EntryId, NodeName, RECORD_BYTES_MAX, ShardRow},
     medium::Command,
     roles::{
         cutting::{Backlog, Cutter},
@@ -140,7 +140,7 @@ impl Replica {
 
     /// Sets the number of members that are preferred as holders (`None`: this node must not take
     /// the shard), and whether the node becomes a member.
-    pub fn place(&mut self, rank: Option<u32>, joins: bool) {
+    pub fn assign(&mut self, rank: Option<u32>, joins: bool) {
         (self.rank, self.joins) = (rank, joins);
     }
 
@@ -198,9 +198,9 @@ impl Replica {
         if insertion.is_some() {
             return Err(Refusal::Busy);
         }
-        let place = Place::new(self.shard, state.applied() + 1);
+        let id = EntryId::new(self.shard, state.applied() + 1);
         let (nonce, body) = (self.nonces.i64(..), Body::Record(bytes.into()));
-        *insertion = Some(Insertion::new(Entry { place, epoch: *epoch, nonce, body }));
+        *insertion = Some(Insertion::new(Entry { id, epoch: *epoch, nonce, body }));
         self.lanes[Lane::Log as usize].note_answer(0);
         Ok(())
     }

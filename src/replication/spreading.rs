@@ -67,7 +67,7 @@ pub fn sort_by_preference(shard: u16, nodes: &mut [NodeName]) {
 
 /// The part of a node in a shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Part {
+pub struct Assignment {
     /// The number of members that are preferred as holders.
     pub rank: u32,
     /// True if the node becomes a member.
@@ -84,7 +84,7 @@ pub fn decide(
     beats: &Beats,
     replicas: usize,
     now_ms: u64,
-) -> Part {
+) -> Assignment {
     let sorted = |mut nodes: Vec<NodeName>| {
         sort_by_preference(shard, &mut nodes);
         nodes
@@ -101,7 +101,7 @@ pub fn decide(
     let steady = sorted(beats.up(now_ms, DOWN_MS, STEADY_MS));
     let preferred = steady.iter().find(is_ready);
     let hands_over = row.holder.as_ref() == Some(me) && preferred.is_some_and(|node| node != me);
-    Part { rank: rank as u32, joins, hands_over }
+    Assignment { rank: rank as u32, joins, hands_over }
 }
 
 /// Returns the member that the holder removes: the least preferred one, when the preferred

@@ -7,8 +7,8 @@ use std::{sync::Arc, time::Duration};
 use crate::replication::{
     entry::NodeName,
     medium::{Answer, Command, Medium},
-    placement::{Beats, decide, surplus},
     runner::{ReplicaHandle, now_ms},
+    spreading::{Beats, decide, surplus},
 };
 
 /// The interval between beats.
@@ -16,7 +16,7 @@ const BEAT: Duration = Duration::from_secs(1);
 
 /// A node and its replicas, by shard.
 #[derive(Debug)]
-pub struct Placer<S> {
+pub struct Spreader<S> {
     /// The node.
     pub node: NodeName,
     /// The address at which other nodes reach it.
@@ -27,7 +27,7 @@ pub struct Placer<S> {
     pub replicas: Arc<Vec<ReplicaHandle<S>>>,
 }
 
-impl<S: Send + 'static> Placer<S> {
+impl<S: Send + 'static> Spreader<S> {
     /// Runs until its task is aborted.
     pub async fn run(self, medium: Arc<dyn Medium>) {
         let mut beats = Beats::default();
@@ -43,19 +43,19 @@ impl<S: Send + 'static> Placer<S> {
             if let Ok(Answer::Nodes(rows)) = medium.execute(Command::ReadNodes).await {
                 let now_ms = now_ms();
                 beats.note(&rows, now_ms);
-                self.place(&beats, now_ms);
+                self.assign(&beats, now_ms);
             }
         }
     }
 
-    fn place(&self, beats: &Beats, now_ms: u64) {
+    fn assign(&self, beats: &Beats, now_ms: u64) {
         for (shard, replica) in (0..).zip(&*self.replicas) {
             let status = replica.status();
             let row = status.row.unwrap_or_default();
             let wanted = self.replicas_per_shard;
             let part = decide(shard, &self.node, &row, beats, wanted, now_ms);
             // A full queue refuses: the next round follows.
-            replica.place(Some(part.rank), part.joins).ok();
+            replica.assign(Some(part.rank), part.joins).ok();
             if status.epoch != Some(row.epoch) {
                 continue;
             }
