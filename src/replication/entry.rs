@@ -10,10 +10,12 @@ pub const RECORD_BYTES_MAX: usize = 8 << 20;
 pub const SHARDS_MAX: u16 = 1 << 10;
 /// The number of bits of an entry's number within its key.
 const NUMBER_BITS: u32 = 48;
+/// The largest number of an entry.
+pub const NUMBER_MAX: u64 = (1 << NUMBER_BITS) - 1;
 /// The maximum length of the name of a node.
 const NAME_CHARS_MAX: usize = 64;
 
-/// The place of an entry: its shard, and its number within the shard. Numbers begin with 1.
+/// The identifier of an entry: its shard, and its number within the shard. Numbers begin with 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EntryId {
     /// The shard.
@@ -23,21 +25,21 @@ pub struct EntryId {
 }
 
 impl EntryId {
-    /// Returns the place of a number in a shard.
+    /// Returns the identifier of an entry.
     pub fn new(shard: u16, number: u64) -> Self {
         Self { shard, number }
     }
 
-    /// Returns the key of the place in the database, which orders the entries of a shard.
+    /// Returns the key of the entry in the database, which orders the entries of a shard.
     pub fn key(self) -> i64 {
-        assert!(self.shard < SHARDS_MAX && self.number < 1 << NUMBER_BITS, "no id: {self:?}");
+        assert!(self.shard < SHARDS_MAX && self.number <= NUMBER_MAX, "no entry: {self:?}");
         (i64::from(self.shard) << NUMBER_BITS) | self.number as i64
     }
 
-    /// Returns the place with a key; `None` for a key of no place.
+    /// Returns the identifier with a key; `None` for a key of no entry.
     pub fn of_key(key: i64) -> Option<Self> {
         let shard = u16::try_from(key >> NUMBER_BITS).ok().filter(|shard| *shard < SHARDS_MAX)?;
-        Some(Self { shard, number: (key & ((1 << NUMBER_BITS) - 1)) as u64 })
+        Some(Self { shard, number: key as u64 & NUMBER_MAX })
     }
 }
 
@@ -77,7 +79,7 @@ impl fmt::Debug for Body {
 /// An entry of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// The place.
+    /// The identifier.
     pub id: EntryId,
     /// The epoch of the holder that inserted the entry.
     pub epoch: u64,
@@ -141,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_order_the_entries_of_a_shard_and_name_their_places() {
+    fn keys_order_the_entries_of_a_shard_and_name_them() {
         let ids = [(0, 1), (0, (1 << 48) - 1), (1, 0), (1, 7), (SHARDS_MAX - 1, 3)];
         let ids = ids.map(|(shard, number)| EntryId::new(shard, number));
         assert!(ids.is_sorted_by_key(|id| id.key()));

@@ -65,7 +65,7 @@ pub fn sort_by_preference(shard: u16, nodes: &mut [NodeName]) {
     });
 }
 
-/// The part of a node in a shard.
+/// The assignment of a node in a shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Assignment {
     /// The number of members that are preferred as holders.
@@ -76,7 +76,7 @@ pub struct Assignment {
     pub hands_over: bool,
 }
 
-/// Decides the part of a node in a shard that has `replicas` members.
+/// Decides the assignment of a node in a shard that has `replicas` members.
 pub fn decide(
     shard: u16,
     me: &NodeName,

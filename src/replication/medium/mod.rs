@@ -3,6 +3,7 @@
 //! A fault means that the outcome is unknown: the command may have been executed, may be executed
 //! later, or never. Every command may therefore be repeated. Must never know: why a command is sent.
 
+mod commands;
 #[cfg(test)]
 pub(crate) mod memory;
 mod mongo;
@@ -28,7 +29,7 @@ pub enum Command {
     Insert(Vec<Entry>),
     /// Reads one entry.
     ReadEntry(EntryId),
-    /// Finds the first entries of a shard after a place, in the order of their numbers.
+    /// Finds the first entries of a shard after an entry, in the order of their numbers.
     Find(EntryId),
     /// Reads the row of a shard.
     ReadShard(u16),
@@ -119,7 +120,7 @@ pub struct NodeRow {
 pub enum Inserted {
     /// A majority has the entry.
     Done,
-    /// The place has an entry, perhaps one that no majority has yet.
+    /// The number has an entry, perhaps one that no majority has yet.
     Duplicate,
 }
 
@@ -128,7 +129,7 @@ pub enum Inserted {
 pub enum Answer {
     /// The outcomes of an insert, in the order of its entries.
     Inserted(Vec<Inserted>),
-    /// The entry at a place.
+    /// The entry with an identifier.
     Entry(Option<Entry>),
     /// Entries in the order of their numbers.
     Entries(Vec<Entry>),
@@ -150,7 +151,7 @@ pub struct Fault(pub String);
 /// An outcome that is not there yet.
 pub type Pending = Pin<Box<dyn Future<Output = Result<Answer, Fault>> + Send>>;
 
-/// A place that executes commands.
+/// A database that executes commands.
 pub trait Medium: Send + Sync {
     /// Executes a command.
     fn execute(&self, command: Command) -> Pending;

@@ -187,7 +187,7 @@ impl<S: Shard + Send + 'static> Running<S> {
             }
             Request::Append(waiting) => self.waiting.push_back(waiting),
             Request::Query(query) => query(&self.state, self.replica.may_answer(now_ms())),
-            // A replica that stops stays without a part.
+            // A replica that stops stays without an assignment.
             Request::Assign { .. } if self.stops_at_ms.is_some() => {}
             Request::Assign { rank, joins } => self.replica.assign(rank, joins),
             Request::HandOver => self.replica.hand_over(),

@@ -1,4 +1,4 @@
-//! The task of a node that beats for it, watches the other nodes, and places the node's replicas.
+//! The task of a node that beats for it, watches the other nodes, and assigns the node's replicas.
 //!
 //! While MongoDB is away, nothing changes.
 
@@ -53,13 +53,13 @@ impl<S: Send + 'static> Spreader<S> {
             let status = replica.status();
             let row = status.row.unwrap_or_default();
             let wanted = self.replicas_per_shard;
-            let part = decide(shard, &self.node, &row, beats, wanted, now_ms);
+            let assignment = decide(shard, &self.node, &row, beats, wanted, now_ms);
             // A full queue refuses: the next round follows.
-            replica.assign(Some(part.rank), part.joins).ok();
+            replica.assign(Some(assignment.rank), assignment.joins).ok();
             if status.epoch != Some(row.epoch) {
                 continue;
             }
-            if part.hands_over {
+            if assignment.hands_over {
                 replica.hand_over().ok();
             } else if let Some(node) = surplus(shard, &self.node, &row, beats, wanted, now_ms) {
                 replica.strike(node).ok();

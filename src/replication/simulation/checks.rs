@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{state::ToyShard, world::SHARDS};
+use super::state::{SHARDS, ToyShard};
 use crate::replication::{
     entry::Body,
     medium::{Command, memory::Memory},

@@ -9,6 +9,9 @@ use crate::replication::{
     shard::{Shard, ShardFault},
 };
 
+pub(super) const NODES: usize = 3;
+pub(super) const SHARDS: u16 = 2;
+
 /// A state that follows from the entries.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct State {
