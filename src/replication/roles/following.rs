@@ -57,9 +57,13 @@ pub(crate) enum Followed {
 }
 
 impl Follower {
-    /// Returns the next command.
-    pub(crate) fn command(&mut self, shard: u16, state: &impl Shard) -> Command {
+    /// Returns the next command. A node that is no member, and becomes none, reads only the row.
+    pub(crate) fn command(&mut self, shard: u16, follows: bool, state: &impl Shard) -> Command {
         match &self.step {
+            Step::Begin if !follows => {
+                self.step = Step::Row { after: u64::MAX, entries: Vec::new() };
+                Command::ReadShard(shard)
+            }
             Step::Begin if is_on(Mutant::RowFirst) => {
                 self.step = Step::RowFirst;
                 Command::ReadShard(shard)

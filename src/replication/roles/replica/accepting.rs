@@ -139,7 +139,11 @@ impl Replica {
             }
             Followed::Row { row, has_more } => {
                 let sent_ms = lane.sent_ms;
-                lane.due_ms = now_ms + if has_more { 0 } else { self.timing.follow_ms };
+                self.row = Some(row.clone());
+                let pause_ms =
+                    if self.follows() { self.timing.follow_ms } else { self.timing.watch_ms };
+                self.lanes[Lane::Log as usize].due_ms =
+                    now_ms + if has_more { 0 } else { pause_ms };
                 self.row_ms = Some(now_ms);
                 self.watch.note(&row, sent_ms, now_ms, &self.timing);
                 if self.may_take(now_ms, &row) {
@@ -151,14 +155,13 @@ impl Replica {
                     follower.send_floor(floor);
                     self.lanes[Lane::Log as usize].due_ms = now_ms;
                 }
-                self.row = Some(row);
             }
         }
     }
 
     fn floor_to_send(&self, row: &ShardRow, state: &impl Shard) -> Option<Command> {
-        let is_wanted = self.joins || row.members.contains_key(&self.me);
-        is_wanted.then(|| floor_command(self.shard, row, &self.me, state.durable_floor()))?
+        let floor = state.durable_floor();
+        self.follows().then(|| floor_command(self.shard, row, &self.me, floor)).flatten()
     }
 
     /// Returns true if a member can take the shard. A node that is named as the holder but does

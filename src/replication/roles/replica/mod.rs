@@ -249,10 +249,16 @@ impl Replica {
         commands
     }
 
+    /// Returns true for a member, and for a node that becomes one.
+    fn follows(&self) -> bool {
+        let is_member = |row: &ShardRow| row.members.contains_key(&self.me);
+        self.joins || self.row.as_ref().is_some_and(is_member)
+    }
+
     fn command(&mut self, lane: Lane, now_ms: u64, state: &impl Shard) -> Option<Command> {
-        let shard = self.shard;
+        let (shard, follows) = (self.shard, self.follows());
         match (lane, &mut self.role) {
-            (Lane::Log, Role::Following(follower)) => Some(follower.command(shard, state)),
+            (Lane::Log, Role::Following(follower)) => Some(follower.command(shard, follows, state)),
             (Lane::Log, Role::Taking(taker)) => Some(taker.command()),
             (Lane::Log, Role::Holding { insertion, .. }) => {
                 insertion.as_ref().map(Insertion::command)
