@@ -65,13 +65,13 @@ impl PublishFault {
 
 /// Returns the cause of a driver's error in a few words, without addresses of other servers.
 pub fn driver_cause(error: &Error) -> String {
-    match &*error.kind {
-        ErrorKind::Command(refused) => {
-            format!("{} ({}): {}", refused.code_name, refused.code, refused.message)
-        }
-        ErrorKind::Authentication { message, .. } => message.clone(),
-        kind => extract_cause(&kind.to_string()),
+    if let ErrorKind::Command(refused) = &*error.kind {
+        return format!("{} ({}): {}", refused.code_name, refused.code, refused.message);
     }
+    if let ErrorKind::Authentication { message, .. } = &*error.kind {
+        return message.clone();
+    }
+    extract_cause(&error.kind.to_string())
 }
 
 /// Extracts the cause from a driver's error, which also dumps the state of all servers.
