@@ -31,6 +31,9 @@ impl EntryId {
     }
 
     /// Returns the key of the entry in the database, which orders the entries of a shard.
+    ///
+    /// # Panics
+    /// The shard or the number is too large.
     pub fn key(self) -> i64 {
         assert!(self.shard < SHARDS_MAX && self.number <= NUMBER_MAX, "no entry: {self:?}");
         (i64::from(self.shard) << NUMBER_BITS) | self.number as i64

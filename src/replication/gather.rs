@@ -51,9 +51,9 @@ pub fn gather<S>(commands: Vec<(S, Command)>) -> Vec<Gathered<S>> {
 /// Divides the outcome of a gathered command among its senders.
 pub fn divide<S>(
     senders: Vec<S>,
-    outcome: Result<Answer, Fault>,
+    outcome: &Result<Answer, Fault>,
 ) -> Vec<(S, Result<Answer, Fault>)> {
-    let outcomes = match &outcome {
+    let outcomes = match outcome {
         Ok(Answer::Inserted(outcomes)) if outcomes.len() == senders.len() => outcomes.clone(),
         _ => return senders.into_iter().map(|sender| (sender, outcome.clone())).collect(),
     };
@@ -88,10 +88,10 @@ mod tests {
     #[test]
     fn each_sender_gets_the_outcome_of_its_entry() {
         let outcomes = vec![Inserted::Done, Inserted::Duplicate];
-        let divided = divide(vec!['a', 'b'], Ok(Answer::Inserted(outcomes)));
+        let divided = divide(vec!['a', 'b'], &Ok(Answer::Inserted(outcomes)));
         let answer = |outcome| Ok(Answer::Inserted(vec![outcome]));
         assert_eq!(divided, [('a', answer(Inserted::Done)), ('b', answer(Inserted::Duplicate))]);
         let fault = Err(Fault("lost".to_owned()));
-        assert_eq!(divide(vec!['a', 'b'], fault.clone()), [('a', fault.clone()), ('b', fault)]);
+        assert_eq!(divide(vec!['a', 'b'], &fault), [('a', fault.clone()), ('b', fault)]);
     }
 }

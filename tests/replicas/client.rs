@@ -4,7 +4,7 @@ use std::{
     fs,
     io::{BufRead, BufReader, Write},
     net::{SocketAddr, TcpStream},
-    path::{Path, PathBuf},
+    path::Path,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU32, Ordering},
@@ -18,7 +18,7 @@ use crate::node::NODES;
 /// The time after which a client tries another node.
 const PATIENCE: Duration = Duration::from_millis(1500);
 
-/// What the clients of a shard share.
+/// The progress of a shard, which its clients share.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     /// The last acknowledged batch.
@@ -47,7 +47,7 @@ pub(crate) fn request(folder: &Path, node: &str, line: &str) -> Option<String> {
 
 /// Appends batches to a shard, one after the other, and returns the acknowledgements.
 pub(crate) fn append_until_stopped(
-    folder: &PathBuf,
+    folder: &Path,
     shard: u16,
     progress: &Arc<Progress>,
 ) -> Vec<Ack> {
@@ -72,7 +72,7 @@ pub(crate) fn append_until_stopped(
 /// a batch that was acknowledged before the question. Returns the numbers of up-to-date and of all
 /// answers.
 pub(crate) fn query_until_stopped(
-    folder: &PathBuf,
+    folder: &Path,
     shard: u16,
     progress: &Arc<Progress>,
 ) -> (u32, u32) {

@@ -2,7 +2,7 @@
 //! are killed and stopped.
 //!
 //! The target belongs to the crate granary-replication, so it is built without the daemon. The
-//! tests need SecantusDB, which `.ci/run` installs, so they are ignored by default:
+//! tests need `secantusdb`, which `.ci/run` installs, so they are ignored by default:
 //! `cargo test --workspace --test replicas -- --ignored`. `GRANARY_REPLICA_SECONDS` sets the
 //! length of the test with kills.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]

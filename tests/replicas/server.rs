@@ -1,4 +1,4 @@
-//! SecantusDB as a process that can be killed, and a folder for its data.
+//! A server of MongoDB's protocol as a process that can be killed, and a folder for its data.
 
 use std::{
     fs,

@@ -1,6 +1,6 @@
 //! The task of a node that beats for it, watches the other nodes, and assigns the node's replicas.
 //!
-//! While MongoDB is away, nothing changes.
+//! Nothing changes while MongoDB is away.
 
 use std::{sync::Arc, time::Duration};
 

@@ -52,7 +52,7 @@ async fn run(mut queue: Receiver<Insert>, medium: Arc<dyn Medium>) {
         let commands = inserts.drain(..).map(|insert| (insert.reply, insert.command)).collect();
         for gathered in gather(commands) {
             let outcome = medium.execute(gathered.command).await;
-            for (reply, outcome) in divide(gathered.senders, outcome) {
+            for (reply, outcome) in divide(gathered.senders, &outcome) {
                 reply(outcome);
             }
         }

@@ -10,7 +10,7 @@ use crate::replication::{
     shard::Shard,
 };
 
-/// What was acknowledged, and the first violated invariant.
+/// The acknowledged records, and the first violated invariant.
 #[derive(Debug, Default)]
 pub(super) struct Checks {
     pub(super) violation: Option<String>,

@@ -21,7 +21,7 @@ pub(super) struct State {
     pub(super) digest: u64,
 }
 
-/// What all nodes share: their disks, and the digests after each entry.
+/// The disks of all nodes, and the digests after each entry.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     /// The disks by node and shard.

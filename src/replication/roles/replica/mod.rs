@@ -115,6 +115,9 @@ pub struct Replica {
 impl Replica {
     /// Creates a replica that follows. `seed` makes its nonces unique: a process passes a random
     /// number.
+    ///
+    /// # Panics
+    /// The margin is not shorter than the TTL.
     pub fn new(shard: u16, me: NodeName, timing: Timing, seed: u64) -> Self {
         assert!(timing.margin_ms < timing.ttl_ms, "the margin must be shorter than the TTL");
         Self {

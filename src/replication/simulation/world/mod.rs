@@ -322,7 +322,7 @@ impl World {
     fn deliver(&mut self, index: usize, outcome: Result<Answer, Fault>) {
         let call = self.calls.swap_remove(index);
         let is_fault = outcome.is_err();
-        for ((shard, ticket), outcome) in divide(call.senders, outcome) {
+        for ((shard, ticket), outcome) in divide(call.senders, &outcome) {
             let node = &mut self.nodes[call.node];
             if node.life != call.life {
                 continue;
