@@ -78,10 +78,21 @@ impl Cluster {
         });
     }
 
-    fn disturb(&mut self) {
-        let node = fastrand::usize(..NODES.len());
-        match fastrand::u32(..10) {
-            0..4 => {
+    /// Returns a node, mostly one that holds a shard.
+    fn choose_node(&self) -> usize {
+        let is_holder = |node: &usize| {
+            let epoch = |shard| request(&self.folder, NODES[*node], &format!("epoch {shard}"));
+            (0..SHARDS).any(|shard| epoch(shard).is_some_and(|epoch| epoch != "None"))
+        };
+        let holders: Vec<_> = (0..NODES.len()).filter(is_holder).collect();
+        let any = fastrand::usize(..NODES.len());
+        if fastrand::u32(..4) == 0 { any } else { fastrand::choice(holders).unwrap_or(any) }
+    }
+
+    fn disturb(&mut self, round: u32) {
+        let node = self.choose_node();
+        match round % 5 {
+            0 | 3 => {
                 self.events[0] += 1;
                 self.note_loss(node, false);
                 self.signal(node, "-KILL");
@@ -89,7 +100,7 @@ impl Cluster {
                 thread::sleep(Duration::from_millis(fastrand::u64(..9000)));
                 self.start_node(node);
             }
-            4..6 => {
+            1 => {
                 self.events[1] += 1;
                 self.note_loss(node, false);
                 self.signal(node, "-STOP");
@@ -99,7 +110,7 @@ impl Cluster {
                 thread::sleep(STOPPED);
                 self.signal(node, "-CONT");
             }
-            6..8 => {
+            2 => {
                 self.events[2] += 1;
                 self.note_loss(node, true);
                 // The second connection wakes the listener.
@@ -244,8 +255,11 @@ fn acknowledged_records_are_on_all_replicas_once_whatever_is_killed() {
         progress.iter().all(|shard| shard.acked.load(Ordering::SeqCst) > 5)
     });
     let begin = now();
-    while begin.elapsed() < Duration::from_secs(seconds) {
-        cluster.disturb();
+    for round in 0.. {
+        if begin.elapsed() > Duration::from_secs(seconds) {
+            break;
+        }
+        cluster.disturb(round);
     }
     // All shards are available again.
     let acked = |shard: &Arc<Progress>| shard.acked.load(Ordering::SeqCst);

@@ -331,9 +331,10 @@ impl World {
                 (&mut node.replicas[usize::from(shard)], &mut node.states[usize::from(shard)]);
             let before = replica.proposed().map(<[u8]>::to_vec);
             let events = replica.accept(self.now_ms, ticket, outcome, state);
+            let applied = state.applied();
             for event in events {
                 self.log(|| format!("{}, shard {shard}: {event:?}", call.node));
-                self.note(shard, event, before.as_deref());
+                self.note(shard, event, before.as_deref(), applied);
             }
         }
         if is_fault {
@@ -341,14 +342,14 @@ impl World {
         }
     }
 
-    fn note(&mut self, shard: u16, event: Event, proposed: Option<&[u8]>) {
+    fn note(&mut self, shard: u16, event: Event, proposed: Option<&[u8]>, applied: u64) {
         match event {
             Event::Committed { number, epoch } => {
                 let batches = batches_of(proposed.unwrap_or_default());
-                self.checks.note_acked(shard, number, epoch, batches, &self.memory);
+                self.checks.note_acked(shard, number, epoch, batches);
             }
             Event::Damaged(text) => self.checks.fail(format!("DAMAGED {text}")),
-            Event::Took { .. } => self.checks.takes += 1,
+            Event::Took { epoch } => self.checks.note_took(shard, epoch, applied),
             Event::Seeded => self.checks.seeds += 1,
             Event::Fenced | Event::Stopped | Event::NotSeeded(_) => {}
         }
