@@ -65,18 +65,20 @@ impl Checks {
         self.check_fences();
     }
 
-    /// A node that may answer has every acknowledged record.
+    /// A node that may answer has every acknowledged record, and no later epoch has begun.
     pub(super) fn check_leases<'a>(
         &mut self,
         now_ms: u64,
+        memory: &Memory,
         replicas: impl Iterator<Item = (&'a Replica, &'a ToyShard)>,
     ) {
         let mut stale = None;
         for (index, (replica, state)) in replicas.enumerate() {
-            let shard = index % usize::from(SHARDS);
-            let last = self.last_acked[shard];
-            if replica.may_answer(now_ms) && state.applied() < last {
-                stale = Some(format!("STALE answers of epoch {:?} before {last}", replica.epoch()));
+            let shard = (index % usize::from(SHARDS)) as u16;
+            let (last, epoch) = (self.last_acked[usize::from(shard)], replica.epoch());
+            let begun = memory.shard(shard).map(|row| row.epoch);
+            if replica.may_answer(now_ms) && (state.applied() < last || epoch < begun) {
+                stale = Some(format!("STALE answers of epoch {epoch:?} after {begun:?}, {last}"));
             }
         }
         stale.into_iter().for_each(|violation| self.fail(violation));

@@ -1,8 +1,8 @@
 //! Random schedules of the real roles over a replica set in memory: late, lost and repeated
 //! commands, lost answers, kills, a wiped disk, nodes that sleep, rollbacks, removed members.
 //!
-//! The protocol holds in all schedules, and each mutant fails in some; `directed` has one that is too
-//! rare for random schedules. `GRANARY_SIM_HISTORIES` sets
+//! The protocol holds in all schedules, and each mutant fails in some; `directed` has two that are
+//! too rare for random schedules. `GRANARY_SIM_HISTORIES` sets
 //! the number of schedules, `GRANARY_SIM_SEED` replays one with its trace, and
 //! `GRANARY_SIM_MUTANT` (a name such as `NoFence`) with a mutant.
 #![allow(clippy::print_stderr, reason = "a replayed schedule prints its steps")]
@@ -23,7 +23,7 @@ const FIRST_SEED: u64 = 1;
 /// The number of schedules in which each mutant must fail.
 const MUTANT_SCHEDULES: u64 = 10_000;
 
-const MUTANTS: [Mutant; 11] = [
+const MUTANTS: [Mutant; 10] = [
     Mutant::NoFence,
     Mutant::DuplicateIsOwn,
     Mutant::SkipsUnknown,
@@ -31,7 +31,6 @@ const MUTANTS: [Mutant; 11] = [
     Mutant::OwnCut,
     Mutant::SetsCut,
     Mutant::DeletesFirst,
-    Mutant::TakesBelowCut,
     Mutant::LocalReads,
     Mutant::TakesWithoutBeat,
     Mutant::LeaseFromAnswer,

@@ -44,6 +44,8 @@ struct Call {
 struct Faults {
     rolls_back: bool,
     strikes: bool,
+    /// The number of changes of the awake nodes, in a thousand steps: with few, nodes sleep long.
+    naps: u32,
 }
 
 pub(super) struct World {
@@ -79,7 +81,11 @@ impl World {
             cut_ms,
             ..Timing::default()
         };
-        let faults = Faults { rolls_back: rng.u32(..3) == 0, strikes: rng.u32(..3) > 0 };
+        let faults = Faults {
+            rolls_back: rng.u32(..3) == 0,
+            strikes: rng.u32(..3) > 0,
+            naps: *rng.choice(&[4, 10, 26]).unwrap(),
+        };
         let mut world = Self {
             memory: Memory::new(faults.rolls_back),
             shared: Rc::default(),
@@ -157,15 +163,17 @@ impl World {
             }
             254..280 if self.faults.strikes => self.strike(),
             280..330 => {
-                let (node, shard) = self.any_replica();
-                self.nodes[node].states[shard].sync();
+                // Often a node alone, often all.
+                let (first, shard) = self.any_replica();
+                let last = if self.rng.bool() { first } else { NODES - 1 };
+                (first..=last).for_each(|node| self.nodes[node].states[shard].sync());
             }
             330..334 => {
                 let (node, shard) = self.any_replica();
                 self.nodes[node].replicas[shard].hand_over();
                 self.log(|| format!("{node} hands shard {shard} over"));
             }
-            334..360 => {
+            360..400 if self.rng.u32(..40) < self.faults.naps => {
                 // Nodes sleep: a process that was stopped, or a host that swaps.
                 let awake = *self.rng.choice([1, 1, 2, 3].iter()).unwrap();
                 self.awake = self.rng.choose_multiple(0..NODES, awake);
@@ -173,7 +181,7 @@ impl World {
             _ => self.work(),
         }
         let leases = self.nodes.iter().flat_map(|node| node.replicas.iter().zip(&node.states));
-        self.checks.check_leases(self.now_ms, leases);
+        self.checks.check_leases(self.now_ms, &self.memory, leases);
         self.checks.check_rows(&self.memory);
     }
 
