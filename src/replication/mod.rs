@@ -11,7 +11,7 @@
 //! for a `medium` and accept its answers. `runner` runs the roles of one replica with real threads
 //! and a real clock, and gathers the inserts of a node. `spreading` decides which nodes have which
 //! shards. The simulation runs the same roles under late, lost and repeated commands, kills, sleeps
-//! and rollbacks, and shows that each known weakening of the protocol loses samples.
+//! and rollbacks, and shows that each known weakening of the protocol breaks an invariant.
 //!
 //! Wired: nothing of the daemon uses this crate yet; its users are the simulation, the conformance
 //! suite, and `tests/replicas` with real processes. Missing until it is wired: the store as a

@@ -1,10 +1,10 @@
 //! Random schedules of the real roles over a replica set in memory: late, lost and repeated
 //! commands, lost answers, kills, a wiped disk, nodes that sleep, rollbacks, removed members.
 //!
-//! The protocol holds in all schedules, and each mutant fails in some; `directed` has two that are
-//! too rare for random schedules. `GRANARY_SIM_HISTORIES` sets
-//! the number of schedules, `GRANARY_SIM_SEED` replays one with its trace, and
-//! `GRANARY_SIM_MUTANT` (a name such as `NoFence`) with a mutant.
+//! The protocol holds in all schedules, and each mutant fails in some; `directed` has the schedules
+//! of two mutants that random ones miss. `GRANARY_SIM_HISTORIES` sets the number of schedules,
+//! `GRANARY_SIM_SEED` replays one with its trace, and `GRANARY_SIM_MUTANT` (a name such as
+//! `NoFence`) with a mutant.
 #![allow(clippy::print_stderr, reason = "a replayed schedule prints its steps")]
 
 mod checks;

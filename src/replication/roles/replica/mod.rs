@@ -48,7 +48,7 @@ pub enum Event {
         /// The epoch that began.
         epoch: u64,
     },
-    /// This node held the shard or tried to. A record that was not confirmed may be in the log.
+    /// Another node ended the lease or the take. A record that was not confirmed may be in the log.
     Fenced,
     /// The lease ended in order; the next holder need not wait.
     Stopped,
@@ -73,7 +73,7 @@ pub struct Counters {
     pub unknown: u64,
     /// Times that this node took the shard.
     pub takes: u64,
-    /// Times that another node ended the lease.
+    /// Leases and takes that another node ended.
     pub fenced: u64,
     /// Snapshots that replaced the state.
     pub seeds: u64,
