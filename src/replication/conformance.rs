@@ -48,8 +48,10 @@ pub fn check(bed: &mut dyn Bed) -> Outcome {
 }
 
 fn expect<T: PartialEq + std::fmt::Debug>(what: &str, found: T, expected: T) -> Outcome {
-    let is_equal = found == expected;
-    is_equal.then_some(()).ok_or_else(|| format!("{what}: {found:?} instead of {expected:?}"))
+    // Both values are consumed, so that callers can pass them as they are.
+    let values = [found, expected];
+    let is_equal = values[0] == values[1];
+    is_equal.then_some(()).ok_or_else(|| format!("{what}: found, expected: {values:?}"))
 }
 
 fn run(bed: &mut dyn Bed, command: Command) -> Result<Answer, String> {

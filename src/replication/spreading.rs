@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_shard_moves_only_to_a_preferred_member_that_is_steady_and_above_the_cut() {
-        let shard = (0..).find(|shard| first(*shard, &["a", "b"]) == "b").unwrap();
+        let shard = (0..99).find(|shard| first(*shard, &["a", "b"]) == "b").unwrap();
         let hands_over = |row: &ShardRow, until: u64| {
             let beats = beats(&["a", "b"], until);
             decide(shard, &node("a"), row, &beats, 2, until * 1000).hands_over

@@ -267,7 +267,9 @@ fn acknowledged_records_are_on_all_replicas_once_whatever_is_killed() {
     wait_until("batches after the last kill", 60, || {
         progress.iter().zip(&last).all(|(shard, last)| acked(shard) > *last + 10)
     });
-    progress.iter().for_each(|shard| shard.stops.store(true, Ordering::SeqCst));
+    for shard in &progress {
+        shard.stops.store(true, Ordering::SeqCst);
+    }
     let (mut acks, mut answers) = (Vec::new(), (0, 0));
     for (append, query) in clients {
         acks.push(append.join().unwrap());

@@ -98,7 +98,11 @@ fn start_replica(
         let line = match event {
             Event::Committed { number, epoch } => format!("committed {shard} {epoch} {number}\n"),
             Event::Took { epoch } => format!("took {shard} {epoch} {}\n", state.applied()),
-            other => format!("other {shard} {other:?}\n"),
+            Event::Fenced
+            | Event::Stopped
+            | Event::Seeded
+            | Event::NotSeeded(_)
+            | Event::Damaged(_) => format!("other {shard} {event:?}\n"),
         };
         log.write_all(line.as_bytes()).unwrap();
     };

@@ -85,8 +85,10 @@ impl Cutter {
                 let slow = backlog.slow_member(row, &self.me, now_ms, timing);
                 self.plan(row, floor, slow)
             }
-            (Step::Read, _) | (Step::Raise(_), Answer::Matched(false)) => Cut::Fenced,
-            (Step::Change(Command::Strike { .. }), Answer::Matched(false)) => Cut::Fenced,
+            (Step::Read, _)
+            | (Step::Raise(_) | Step::Change(Command::Strike { .. }), Answer::Matched(false)) => {
+                Cut::Fenced
+            }
             (Step::Raise(cut), _) if !is_on(Mutant::DeletesFirst) => {
                 self.step = Step::Delete(cut);
                 Cut::Continues

@@ -41,6 +41,9 @@ pub enum Stopped {
 /// The function that makes a record from the present state; `None` if there is nothing to append.
 pub type Append<S> = Box<dyn FnOnce(&S) -> Option<Vec<u8>> + Send>;
 
+/// The function that gets the state, and true if its answer is up to date.
+pub type Query<S> = Box<dyn FnOnce(&S, bool) + Send>;
+
 /// A record that waits for its turn, and its sender.
 pub(super) struct Waiting<S> {
     append: Option<Append<S>>,
@@ -61,7 +64,7 @@ impl<S> Waiting<S> {
 /// A request to a replica's thread.
 pub(super) enum Request<S> {
     Append(Waiting<S>),
-    Query(Box<dyn FnOnce(&S, bool) + Send>),
+    Query(Query<S>),
     Assign { rank: Option<u32>, joins: bool },
     HandOver,
     Strike(NodeName),
@@ -106,7 +109,7 @@ impl<S> ReplicaHandle<S> {
     ///
     /// # Errors
     /// Too many requests wait.
-    pub fn query(&self, query: Box<dyn FnOnce(&S, bool) + Send>) -> Result<(), Refusal> {
+    pub fn query(&self, query: Query<S>) -> Result<(), Refusal> {
         self.request(Request::Query(query))
     }
 

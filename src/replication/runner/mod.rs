@@ -8,7 +8,7 @@ mod handle;
 mod spreader;
 mod writer;
 
-pub use handle::{Append, ReplicaHandle, Status, Stopped};
+pub use handle::{Append, Query, ReplicaHandle, Status, Stopped};
 pub use spreader::Spreader;
 pub use writer::Writer;
 

@@ -1,6 +1,6 @@
 //! The invariants of the protocol.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::state::{SHARDS, ToyShard};
 use crate::replication::{
@@ -16,7 +16,7 @@ pub(super) struct Checks {
     pub(super) takes: u32,
     pub(super) seeds: u32,
     /// The acknowledged batches.
-    acked: BTreeMap<u32, ()>,
+    acked: BTreeSet<u32>,
     /// The numbers of acknowledged records with their epochs.
     records: BTreeMap<(u16, u64), u64>,
     /// The fences by shard and epoch.
@@ -31,7 +31,7 @@ impl Checks {
     }
 
     pub(super) fn is_acked(&self, batch: u32) -> bool {
-        self.acked.contains_key(&batch)
+        self.acked.contains(&batch)
     }
 
     pub(super) fn acked(&self) -> usize {
@@ -39,7 +39,7 @@ impl Checks {
     }
 
     pub(super) fn note_known(&mut self, batch: u32) {
-        self.acked.insert(batch, ());
+        self.acked.insert(batch);
     }
 
     /// Notes an acknowledged record: no fence of a higher epoch precedes it.
@@ -50,7 +50,7 @@ impl Checks {
         epoch: u64,
         batches: impl Iterator<Item = u32>,
     ) {
-        self.acked.extend(batches.map(|batch| (batch, ())));
+        self.acked.extend(batches);
         self.records.insert((shard, number), epoch);
         let last = &mut self.last_acked[usize::from(shard)];
         *last = number.max(*last);
@@ -81,7 +81,9 @@ impl Checks {
                 stale = Some(format!("STALE answers of epoch {epoch:?} after {begun:?}, {last}"));
             }
         }
-        stale.into_iter().for_each(|violation| self.fail(violation));
+        if let Some(violation) = stale {
+            self.fail(violation);
+        }
     }
 
     /// A cut never falls.

@@ -286,7 +286,7 @@ impl World {
                 Some(false) => return,
             };
             if is_awake {
-                self.deliver(index, outcome);
+                self.deliver(index, &outcome);
             }
             return;
         }
@@ -297,7 +297,7 @@ impl World {
                 self.late.push(call.command.clone());
             }
             if is_awake {
-                self.deliver(index, lost());
+                self.deliver(index, &lost());
             }
             return;
         }
@@ -307,7 +307,7 @@ impl World {
             self.late.push(command.clone());
         }
         if chance < 100 && is_awake {
-            self.deliver(index, lost());
+            self.deliver(index, &lost());
             return;
         }
         let changes = match &answer {
@@ -327,10 +327,10 @@ impl World {
         answer
     }
 
-    fn deliver(&mut self, index: usize, outcome: Result<Answer, Fault>) {
+    fn deliver(&mut self, index: usize, outcome: &Result<Answer, Fault>) {
         let call = self.calls.swap_remove(index);
         let is_fault = outcome.is_err();
-        for ((shard, ticket), outcome) in divide(call.senders, &outcome) {
+        for ((shard, ticket), outcome) in divide(call.senders, outcome) {
             let node = &mut self.nodes[call.node];
             if node.life != call.life {
                 continue;
