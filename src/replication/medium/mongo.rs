@@ -33,9 +33,9 @@ const SHARDS: &str = "shards";
 const NODES: &str = "nodes";
 /// The time after which the outcome of a command counts as unknown.
 const COMMAND_SECONDS_MAX: u64 = 5;
-/// The same time for renewals of leases, so that a lost one can be repeated within the lease.
+/// The time for a renewal of a lease, so that a lost one can be repeated within the lease.
 const BEAT_SECONDS_MAX: u64 = 2;
-/// The same time for inserts and deletions, which can be large.
+/// The time for inserts and deletions, which can be large.
 const BULK_SECONDS_MAX: u64 = 20;
 /// The maximum number of connections: each shard has three lanes.
 const CONNECTIONS_MAX: u32 = 64;
