@@ -177,7 +177,7 @@ impl Drop for Cluster {
     }
 }
 
-/// No acknowledged record of an epoch is behind the fence of a higher one, in the logs of the nodes.
+/// No acknowledged record of an epoch is behind the fence of a higher one, in the nodes' logs.
 fn check_fences(folder: &Path) -> usize {
     let (mut fences, mut records) = (BTreeSet::new(), Vec::new());
     for node in NODES {

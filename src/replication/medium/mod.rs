@@ -1,7 +1,7 @@
 //! The commands of the protocol, and their outcomes.
 //!
-//! A fault means that the outcome is unknown: the command may have been executed, may be executed
-//! later, or never. Every command may therefore be repeated. Must never know: why a command is sent.
+//! A fault means that the outcome is unknown: the command was executed, may be executed later, or
+//! never. Every command may therefore be repeated. Must never know: why a command is sent.
 
 mod commands;
 #[cfg(test)]
