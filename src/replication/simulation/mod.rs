@@ -18,7 +18,7 @@ use crate::replication::mutants::{Mutant, switch};
 
 /// The number of schedules in a default run. Their seeds are constant, so that a failure comes from
 /// the change under test; with `GRANARY_SIM_HISTORIES`, seeds are random.
-const SCHEDULES: u64 = 400;
+const SCHEDULES: u64 = 2_000;
 const FIRST_SEED: u64 = 1;
 /// The number of schedules in which each mutant must fail.
 const MUTANT_SCHEDULES: u64 = 10_000;
