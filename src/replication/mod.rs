@@ -1,7 +1,7 @@
 //! The replicated log of a shard: MongoDB orders, fences and keeps records, and nodes apply them.
 //!
 //! A **shard** is a part of the store. Its **records** have consecutive numbers, and are in MongoDB
-//! until all **members** (the nodes with a replica of the shard) applied them durably. One member is
+//! until all **members** (nodes with a replica of the shard) applied them durably. One member is
 //! the **holder**: it appends records and answers queries under a **lease**. Each holder has an
 //! **epoch** of its own, and begins with a **fence**: an entry that takes the number at which a
 //! holder of an earlier epoch would continue. The **cut** is the number up to which records may be
