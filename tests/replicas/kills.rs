@@ -92,7 +92,7 @@ impl Cluster {
     fn disturb(&mut self, round: u32) {
         let node = self.choose_node();
         match round % 5 {
-            0 | 3 => {
+            0 | 4 => {
                 self.events[0] += 1;
                 self.note_loss(node, false);
                 self.signal(node, "-KILL");
@@ -100,7 +100,7 @@ impl Cluster {
                 thread::sleep(Duration::from_millis(fastrand::u64(..9000)));
                 self.start_node(node);
             }
-            1 => {
+            3 => {
                 self.events[1] += 1;
                 self.note_loss(node, false);
                 self.signal(node, "-STOP");
@@ -121,13 +121,14 @@ impl Cluster {
                 thread::sleep(Duration::from_millis(fastrand::u64(..3000)));
                 self.start_node(node);
             }
+            // Long after the last ordered stop, whose takeover is over.
             _ => {
                 self.events[3] += 1;
                 self.server.kill();
                 thread::sleep(Duration::from_millis(fastrand::u64(..2000)));
                 self.server.restart();
                 // A takeover during an outage takes as long as the outage.
-                self.losses.retain(|loss| loss.at.elapsed() > Duration::from_secs(20));
+                self.losses.retain(|loss| loss.at.elapsed() > Duration::from_secs(12));
             }
         }
         thread::sleep(Duration::from_millis(fastrand::u64(500..3000)));
@@ -178,12 +179,14 @@ impl Drop for Cluster {
 }
 
 /// No acknowledged record of an epoch is behind the fence of a higher one, in the nodes' logs.
-fn check_fences(folder: &Path) -> usize {
-    let (mut fences, mut records) = (BTreeSet::new(), Vec::new());
+/// Returns the numbers of fences and of seeded replicas.
+fn check_fences(folder: &Path) -> (usize, usize) {
+    let (mut fences, mut records, mut seeds) = (BTreeSet::new(), Vec::new(), 0);
     for node in NODES {
         for line in fs::read_to_string(folder.join(node).join("events")).unwrap().lines() {
             let words: Vec<&str> = line.split(' ').collect();
             let number = |index: usize| words[index].parse::<u64>().unwrap();
+            seeds += usize::from(line.ends_with(" Seeded"));
             match words[0] {
                 "took" => {
                     fences.insert((number(1), number(2), number(3)));
@@ -202,7 +205,7 @@ fn check_fences(folder: &Path) -> usize {
     let epochs: BTreeMap<_, _> =
         fences.iter().map(|(shard, epoch, number)| ((shard, epoch), number)).collect();
     assert_eq!(epochs.len(), fences.len(), "two nodes had one epoch: {fences:?}");
-    fences.len()
+    (fences.len(), seeds)
 }
 
 /// Returns the times from losses of holders to the next acknowledgement, in order.
@@ -279,11 +282,11 @@ fn acknowledged_records_are_on_all_replicas_once_whatever_is_killed() {
     for (shard, progress) in (0..).zip(&progress) {
         cluster.check_states(shard, acked(progress));
     }
-    let takes = check_fences(&cluster.folder);
+    let (takes, seeds) = check_fences(&cluster.folder);
     let [kills, stops, ordered, server] = cluster.events;
     let total: u32 = progress.iter().map(acked).sum();
     eprintln!(
-        "{total} records acknowledged, {takes} epochs; {kills} kills and {stops} stops of nodes, \
+        "{total} records acknowledged, {takes} epochs, {seeds} seeds; {kills} kills and {stops} stops of nodes, \
          {ordered} ordered stops, {server} kills of the server; {} of {} answers up to date",
         answers.0, answers.1
     );
