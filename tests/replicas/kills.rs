@@ -19,8 +19,11 @@ use crate::{
 
 /// The length of the test, without the variable that sets it.
 const SECONDS: u64 = 30;
-/// The time for which a node is stopped: longer than the TTL of six seconds.
+/// The time for which a node is stopped before it may be struck: longer than the TTL of 6 seconds,
+/// so that other nodes hold its shards.
 const STOPPED: Duration = Duration::from_secs(8);
+/// The time for which a node stays stopped, so that the log is cut behind it.
+const STRUCK: Duration = Duration::from_secs(2);
 
 /// The loss of a shard's holder.
 struct Loss {
@@ -104,10 +107,11 @@ impl Cluster {
                 self.events[1] += 1;
                 self.note_loss(node, false);
                 self.signal(node, "-STOP");
-                if fastrand::bool() {
-                    self.strike(node);
-                }
                 thread::sleep(STOPPED);
+                if self.events[1] % 2 == 1 {
+                    self.strike(node);
+                    thread::sleep(STRUCK);
+                }
                 self.signal(node, "-CONT");
             }
             2 => {
