@@ -290,8 +290,9 @@ fn acknowledged_records_are_on_all_replicas_once_whatever_is_killed() {
     let [kills, stops, ordered, server] = cluster.events;
     let total: u32 = progress.iter().map(acked).sum();
     eprintln!(
-        "{total} records acknowledged, {takes} epochs, {seeds} seeds; {kills} kills and {stops} stops of nodes, \
-         {ordered} ordered stops, {server} kills of the server; {} of {} answers up to date",
+        "{total} records acknowledged, {takes} epochs, {seeds} seeds; {kills} kills and {stops} \
+         stops of nodes, {ordered} ordered stops, {server} kills of the server; {} of {} answers \
+         up to date",
         answers.0, answers.1
     );
     print_times("lost holders", &takeover_times(&cluster.losses, &acks, false));

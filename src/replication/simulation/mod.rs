@@ -74,7 +74,8 @@ fn run(mutant: Option<Mutant>, first: u64, count: u64, failures_max: usize) -> V
     });
     let [acked, takes, seeds] = totals;
     eprintln!(
-        "{mutant:?}: {} failures in up to {count} schedules, {acked} batches acknowledged, {takes} takeovers, {seeds} seeds{}",
+        "{mutant:?}: {} failures in up to {count} schedules, {acked} batches acknowledged, \
+         {takes} takeovers, {seeds} seeds{}",
         failures.len(),
         failures.first().map_or(String::new(), |(seed, text)| format!("; seed {seed}: {text}"))
     );
