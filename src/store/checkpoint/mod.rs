@@ -78,6 +78,12 @@ impl Store {
                 let file = JOURNAL_FILE.to_owned();
                 return Err(StoreError::Mismatch { file, problem: problem.to_owned() });
             }
+            if catalog.applied() < inner.files_through.load(Ordering::Relaxed) {
+                // A replica has not applied all records whose cells some of its files contain: the
+                // interrupted checkpoint continues after these records.
+                let through = inner.journal.checkpointed_through()?;
+                return Ok(CheckpointReport { through, documents: 0, cells: 0, bytes_written: 0 });
+            }
             // The cells of a checkpoint that failed earlier.
             let left_over = catalog.frozen().cloned();
             left_over.unwrap_or_else(|| {

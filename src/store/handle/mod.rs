@@ -21,7 +21,7 @@ use std::{
     ops::{ControlFlow, Range},
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicUsize},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize},
     },
 };
 
@@ -96,6 +96,9 @@ pub(crate) struct Inner {
     pub(crate) checkpointing: Mutex<()>,
     /// The changed documents, for a role that follows them.
     pub(crate) followed: Followed,
+    /// The last record that the files contained when the store was opened. A replica may have
+    /// applied fewer records since.
+    pub(crate) files_through: AtomicU64,
     /// The erasure since the last cut.
     pub(crate) erasure: Mutex<Pending>,
     /// Held while a partition is sealed.

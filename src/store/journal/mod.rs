@@ -18,7 +18,7 @@ mod erasures;
 mod files;
 mod free;
 pub(crate) mod granularities;
-mod granularity_rows;
+pub(crate) mod granularity_rows;
 pub(crate) mod in_head;
 mod loading;
 pub(crate) mod log;
@@ -26,7 +26,9 @@ mod merged;
 pub(crate) mod numbers;
 pub(crate) mod projects;
 pub(crate) mod record;
+pub(crate) mod record_log;
 pub(crate) mod register;
+mod replicated;
 pub(crate) mod series_row;
 
 use std::sync::{
@@ -89,6 +91,7 @@ const LAST_RUN_KEY: &str = "last_run";
 const LOG_KEY: &str = "log";
 const STATES_THROUGH_KEY: &str = "states_through";
 const STATES_ROWS_KEY: &str = "states_rows";
+const CHANGES_THROUGH_KEY: &str = "changes_through";
 /// The options of the tables' file. Its size is bounded, so that a start after a crash can read the
 /// whole file.
 const OPTIONS: FileOptions = FileOptions { cache_bytes: 16 << 20, quick_repair: false };
@@ -223,7 +226,7 @@ impl Journal {
         mut out: impl FnMut(u64, Record) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         self.log.lock().replay(after, |number, bytes| {
-            let record = record::decode(bytes)
+            let record = record::batches::decode(bytes)
                 .ok_or_else(|| corrupt(format!("record {number} cannot be read")))?;
             out(number, record)
         })

@@ -202,7 +202,7 @@ impl Journal {
     }
 
     /// Returns the number of the first record in the log.
-    fn first_record(&self) -> Result<Option<u64>, StoreError> {
+    pub(super) fn first_record(&self) -> Result<Option<u64>, StoreError> {
         self.log.lock().first_record()
     }
 
