@@ -189,8 +189,8 @@ fn journal_commits(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// The check of a key, valid or wrong in several ways: the times of wrong ones must not differ by
-/// what is wrong.
+/// Measures the check of a key that is valid, or wrong in several ways. The time must not depend on
+/// the part that is wrong.
 fn key_checks(criterion: &mut Criterion) {
     let now = UnixMillis(1_795_264_496_000);
     let (mut keys, valid) = (KeySet::default(), Token::random().unwrap());

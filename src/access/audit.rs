@@ -1,4 +1,4 @@
-//! Refused callers, joined by address, reason and minute, so that a flood is one record.
+//! Refused callers, joined by address, reason and minute, so that a flood becomes one record.
 //!
 //! Must never know: where records are stored.
 
@@ -11,10 +11,11 @@ use crate::model::{AuditKind, AuditOutcome, AuditRecord, UnixMillis, audit_text}
 /// together, by reason.
 const JOINED_MAX: usize = 1000;
 const PERIOD_MS: i64 = 60_000;
-/// The object of refusals that name several callers.
+/// The text in place of the object when the joined refusals name several callers.
 const SEVERAL: &str = "several names";
 
-/// A caller that was refused, mostly.
+/// The caller of a refused request. A successful login has the same properties; see
+/// [`RefusedCaller::accepted`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RefusedCaller<'a> {
     /// The credential.
@@ -34,7 +35,7 @@ pub struct RefusedCaller<'a> {
 }
 
 impl RefusedCaller<'_> {
-    /// Returns the record of the same caller when it was not refused.
+    /// Returns the record of the same request as one that was accepted.
     pub fn accepted(&self, now: UnixMillis) -> AuditRecord {
         AuditRecord { outcome: AuditOutcome::Done, ..self.record(self.address, now) }
     }
@@ -77,8 +78,8 @@ impl JoinedRefusals {
         }
     }
 
-    /// Removes the records whose minute has ended, and returns them in their order. A clock that
-    /// was set back ends the minutes of all.
+    /// Removes the records whose minute has ended, and returns them in the order of their times.
+    /// After the clock was set back, all minutes count as ended.
     pub fn take_ended(&mut self, now: UnixMillis) -> Vec<AuditRecord> {
         let is_current = |record: &AuditRecord| (0..PERIOD_MS).contains(&(now.0 - record.at));
         let mut ended = Vec::new();
@@ -92,7 +93,7 @@ impl JoinedRefusals {
         in_order(ended)
     }
 
-    /// Removes all records, and returns them in their order.
+    /// Removes all records, and returns them in the order of their times.
     pub fn take_all(&mut self) -> Vec<AuditRecord> {
         in_order(std::mem::take(&mut self.0).into_values().collect())
     }

@@ -115,8 +115,9 @@ impl Caller {
         }
     }
 
-    /// Returns true when the caller's rights include what belongs to all projects together. The
-    /// settings of the daemon name clients with certificates, so they decide about these.
+    /// Returns true when the caller's rights include what belongs to all projects together. Clients
+    /// with certificates have these rights if their scopes allow it, because the operator names
+    /// them in the daemon's settings.
     pub fn sees_all_projects(&self) -> bool {
         match self {
             Self::Key(caller) => caller.key.record.project == KeyProject::All,
@@ -152,7 +153,8 @@ impl Caller {
         }
     }
 
-    /// Checks that a change of a key with these properties gives the caller nothing that it lacks.
+    /// Checks that the caller may create or change a key with these properties: the key must have
+    /// no right that the caller lacks.
     ///
     /// # Errors
     /// The key may do more than the caller; the text names the difference.
@@ -173,7 +175,8 @@ impl Caller {
         if !self.scopes().granted().contains(scopes.granted()) {
             return Err(format!("the {kind} {name:?} lacks some of the scopes {scopes}"));
         }
-        // Keys that were made without a caller, such as the first one, may make the lasting ones.
+        // A key that was made without a caller, such as the first key, may make keys that never
+        // expire.
         let end = match self {
             Self::Key(caller) if caller.key.record.created_by.is_empty() => None,
             Self::Key(_) | Self::User(_) | Self::Client(_) => self.expires(),

@@ -1,6 +1,6 @@
 //! One-time codes: each gives one right to whoever sends it first, such as a key for an agent.
 //!
-//! A code that was used is removed, so a used, an expired and an unknown code are alike. Must never
+//! A used code is removed, so it gets the same answer as an expired or unknown code. Must never
 //! know: what happens with the right, where codes are stored.
 
 use std::collections::BTreeMap;
@@ -20,9 +20,9 @@ use crate::model::{ProjectName, UnixMillis};
 const CODE_VALID_MS_MIN: i64 = 60_000;
 /// The maximum validity of a code: 90 days.
 pub const CODE_VALID_MS_MAX: i64 = 90 * 86_400_000;
-/// The minimum life of a key from a code: an hour.
+/// The minimum lifetime of a key that a code gives: an hour.
 const KEY_LIFE_MS_MIN: i64 = 3_600_000;
-/// The maximum life of a key from a code: about five years.
+/// The maximum lifetime of a key that a code gives: about five years.
 const KEY_LIFE_MS_MAX: i64 = 5 * 366 * 86_400_000;
 
 /// The use of a code.
@@ -30,7 +30,7 @@ const KEY_LIFE_MS_MAX: i64 = 5 * 366 * 86_400_000;
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Purpose {
-    /// An agent gets a key for its name.
+    /// An agent receives a key that is limited to its name.
     Enroll,
     /// The first administrator chooses a name and a password.
     FirstAdmin,
@@ -63,7 +63,7 @@ pub struct CodeRecord {
     pub created_by: String,
     /// The time from which the code is invalid.
     pub expires: i64,
-    /// The life of the key that the code gives.
+    /// The lifetime of the key that the code gives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_life_ms: Option<i64>,
     /// The digest of the secret.

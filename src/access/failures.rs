@@ -10,7 +10,7 @@ use crate::model::UnixMillis;
 
 /// The number of failures of one address in a minute; further ones are answered with 429.
 pub const FAILURES_MAX: u32 = 30;
-/// The maximum number of addresses; the address that began first is forgotten for a new one.
+/// The maximum number of addresses; a new address replaces the one that was added first.
 pub const ADDRESSES_MAX: usize = 10_000;
 const PERIOD_MS: i64 = 60_000;
 
@@ -52,7 +52,8 @@ impl FailedKeys {
     }
 }
 
-/// Returns the address that stands for one host: a host has a whole /64 of IPv6.
+/// Returns the address under which a host is counted. An IPv6 host has all addresses of a /64, so
+/// these count as one.
 pub(super) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),

@@ -84,10 +84,10 @@ impl KeyCaller {
         is_late || present.sha256 != self.digest
     }
 
-    /// Returns the present record of the key with a new secret, for its next life.
+    /// Returns the present record of the key with a new secret and a new time of expiry.
     ///
     /// # Errors
-    /// The key is not one that its holder renews.
+    /// The holder of the key may not renew it.
     pub fn renewed(
         &self,
         present: &KeyRecord,
@@ -129,7 +129,7 @@ impl Default for KeySet {
 }
 
 impl KeySet {
-    /// Adds or replaces a key; returns false when the id has another form.
+    /// Adds or replaces a key; returns false when the id is invalid.
     pub fn put(&mut self, id: &str, record: KeyRecord) -> bool {
         let Some(id) = token::parse_id(id) else { return false };
         let used = self.by_id.get(&id).map_or_else(Arc::default, |key| key.used.clone());
@@ -194,7 +194,7 @@ impl KeySet {
         })
     }
 
-    /// Returns true if a key that has not expired contains these scopes.
+    /// Returns true if a key that has not expired grants these scopes.
     pub fn has_key_with(&self, scopes: Scopes, now: UnixMillis) -> bool {
         let is_such = |key: &Arc<Key>| {
             key.record.scopes.granted().contains(scopes) && key.record.is_current(now)

@@ -1,6 +1,6 @@
-//! The delay between wrong logins: it doubles with each one, up to a minute, for a user at an
-//! address, and for an address. No user is ever locked out, because another address has another
-//! delay, and a login during a delay does not lengthen it.
+//! The delays after wrong logins. Each user at an address has a delay, and each address has one for
+//! all of its users; a delay doubles with each wrong login, up to a minute. No user is ever locked
+//! out: other addresses have their own delays, and a login during a delay does not lengthen it.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -14,8 +14,8 @@ use super::{
 };
 use crate::model::UnixMillis;
 
-/// The maximum number of remembered addresses, and of users at addresses; the one that began first
-/// is forgotten for a new one.
+/// The maximum number of remembered addresses, and of users at addresses; a new one replaces the
+/// one that was added first.
 pub const DELAYS_MAX: usize = 10_000;
 /// The number of wrong logins of a user at an address that are not delayed.
 const USER_FREE: u32 = 3;
@@ -53,7 +53,7 @@ impl Lockout {
     /// Begins a login of a user, who may be unknown.
     ///
     /// # Errors
-    /// The login must wait for these milliseconds.
+    /// The delay has not ended; the error is the rest of it in milliseconds.
     pub fn begin(&mut self, user: &str, address: IpAddr, now: UnixMillis) -> Result<Attempt, i64> {
         let address = network(address);
         let user = (address, token::digest(user.as_bytes()));
@@ -66,14 +66,14 @@ impl Lockout {
         Ok(Attempt { user, address, is_first })
     }
 
-    /// Ends the delay of a user who logged in. The address keeps its other wrong logins, so that
-    /// nobody clears them with a login of their own.
+    /// Ends the delay of a user who logged in. The other wrong logins of the address still count,
+    /// so that an attacker cannot clear them by logging in as another user.
     pub fn succeed(&mut self, attempt: &Attempt) {
         self.users.clear(&attempt.user);
         self.addresses.undo(&attempt.address);
     }
 
-    /// Forgets a login that was neither right nor wrong.
+    /// Removes a login whose password was not checked.
     pub fn undo(&mut self, attempt: &Attempt) {
         self.users.undo(&attempt.user);
         self.addresses.undo(&attempt.address);
@@ -101,7 +101,7 @@ impl<K: Copy + Eq + Hash> Delays<K> {
 
     fn wait_ms(&mut self, key: &K, now: UnixMillis) -> i64 {
         let Some(failures) = self.by_key.get_mut(key) else { return 0 };
-        // A clock that was set back begins the delay again, and does not lengthen it.
+        // After the clock was set back, the delay begins again, but is not longer.
         failures.last = failures.last.min(now);
         let elapsed = now.0 - failures.last.0;
         if elapsed >= FORGET_MS {
@@ -116,7 +116,7 @@ impl<K: Copy + Eq + Hash> Delays<K> {
         }
     }
 
-    /// Counts a wrong login; returns the number of those that are remembered.
+    /// Counts a wrong login. Returns the number of wrong logins of the key that are remembered.
     fn add(&mut self, key: K, now: UnixMillis) -> u32 {
         if !self.by_key.contains_key(&key) {
             if self.order.len() >= DELAYS_MAX

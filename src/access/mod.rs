@@ -43,7 +43,7 @@ pub use record::{
     KeyRecord, NAME_BYTES_MAX, NewKey, OVERLAP_MS_MAX, RENEWAL_OVERLAP_MS, SENDERS_BYTES_MAX,
 };
 pub use roles::{ALL_PROJECTS, DEFAULT_PROJECT, Role, Roles};
-pub use routes::{ROUTES, Row, admits_other_project, row_of, table};
+pub use routes::{ROUTES, RouteRow, admits_other_project, row_of, table};
 pub use scopes::{Scope, Scopes};
 pub use sessions::{
     SESSION_AGE_MAX_MS, SESSION_IDLE_MS, SESSIONS_MAX, Session, SessionRecord, SessionSet,

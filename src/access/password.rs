@@ -12,7 +12,7 @@ use super::token::Digest;
 const MEMORY_KIB: u32 = 19 * 1024;
 const PASSES: u32 = 2;
 const LANES: u32 = 1;
-/// The largest parameters that are read from a file, so that a changed one cannot use all memory.
+/// The largest parameters that are read from a file, so that a changed file cannot use all memory.
 const MEMORY_KIB_MAX: u32 = 256 * 1024;
 const PASSES_MAX: u32 = 16;
 
@@ -33,7 +33,7 @@ impl fmt::Debug for Password {
 }
 
 impl Password {
-    /// Hashes a password with a random salt. Takes 19 MiB and tens of milliseconds.
+    /// Hashes a password with a random salt. The hash takes 19 MiB and tens of milliseconds.
     ///
     /// # Errors
     /// The system has no random numbers.
@@ -43,7 +43,8 @@ impl Password {
         Ok(password)
     }
 
-    /// Returns a hash that no known password has. Its check takes as long as that of others.
+    /// Returns a hash that no known password has. The check of a password against it always fails,
+    /// and takes as long as any other check.
     ///
     /// # Errors
     /// The system has no random numbers.
@@ -57,7 +58,7 @@ impl Password {
         })
     }
 
-    /// Returns true for the text that was hashed. Takes as long as [`Password::new`].
+    /// Returns true for the text that was hashed. The check takes as long as [`Password::new`].
     pub fn is(&self, text: &str) -> bool {
         let hash = self.hash(text);
         hash.is_some_and(|hash| hash.as_bytes().ct_eq(self.argon2id.as_bytes()).into())

@@ -12,9 +12,10 @@ use super::{
     token::{self, Digest},
 };
 
-/// The beginning of the names of a provider's users. Names of other users have no colon.
+/// The prefix of the names of a provider's users. Names of other users have no colon.
 const PREFIX: &str = "oidc:";
-/// The beginning of the rest of a name that has the digest of a subject.
+/// The text after [`PREFIX`] in a name that contains the digest of a subject, not the subject
+/// itself.
 const DIGEST_PREFIX: &str = "sha256:";
 /// The maximum size of a subject that is part of a name, in bytes.
 const PLAIN_BYTES_MAX: usize = 128;
@@ -30,7 +31,8 @@ pub struct ProviderUser {
     pub subject: String,
     /// The name to display; empty when the provider sent none.
     pub display_name: String,
-    /// The digest of the rules that gave the roles. Under other rules, all sessions end.
+    /// The digest of the rules that gave the roles. When the rules change, all sessions of the user
+    /// end.
     pub rules: Digest,
 }
 
@@ -78,7 +80,8 @@ pub struct GroupRules {
 }
 
 impl GroupRules {
-    /// Creates the rules of a provider's client, whose groups are in a claim.
+    /// Creates the rules for a client of a provider; the claim `groups_claim` contains a person's
+    /// groups.
     pub fn new(
         issuer: &str,
         client_id: &str,
@@ -101,8 +104,8 @@ impl GroupRules {
         self.digest
     }
 
-    /// Returns the roles of a person, the largest one in each project; `None` when no group has a
-    /// role.
+    /// Returns the roles of a person: the largest role of all groups in each project; `None` when
+    /// no group has a role.
     pub fn roles_of(&self, person: &Person) -> Option<Roles> {
         let mut roles = Roles::default();
         let found = person.groups.iter().filter_map(|group| self.roles.get(group));

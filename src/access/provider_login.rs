@@ -1,5 +1,5 @@
-//! Logins at a provider that have begun: the cookie that binds each to its browser, and the texts
-//! that follow from the cookie.
+//! Logins at a provider that have begun: the cookie that binds each login to its browser, and the
+//! texts that are computed from the cookie.
 //!
 //! The state, the nonce and the verifier are HMACs of the cookie under a secret of the process, so
 //! the daemon stores nothing for a login that has begun, and nobody else can make a cookie. Must

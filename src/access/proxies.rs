@@ -109,7 +109,7 @@ mod tests {
         check("10.1.255.1", "192.0.2.1, 10.1.0.9, 127.0.0.1", "192.0.2.1");
         check("fd7f::1", "192.0.2.1:4711", "192.0.2.1");
         check("fd00::1", "[2001:db8::1]:4711", "2001:db8::1");
-        // Strangers, also one in front of a proxy, name nobody.
+        // The entries of an untrusted peer do not count, also when a trusted proxy passes them on.
         check("192.0.2.9", "192.0.2.1", "192.0.2.9");
         check("10.2.0.1", "192.0.2.1", "10.2.0.1");
         check("fd80::1", "192.0.2.1", "fd80::1");

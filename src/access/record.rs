@@ -37,12 +37,12 @@ pub struct KeyRecord {
     /// True when `senders` is the whole name of the only sender.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub one_sender: bool,
-    /// The life of each secret, when the holder of the key renews it.
+    /// The lifetime of each secret; `None` when the holder of the key may not renew it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub life_ms: Option<i64>,
     /// The time of creation.
     pub created: i64,
-    /// The name of the key whose caller created this one; empty without access control.
+    /// The name of the caller that created this key; empty without access control.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub created_by: String,
     /// The time from which the key is invalid.
@@ -61,7 +61,7 @@ pub(super) struct Secret {
 }
 
 impl Secret {
-    /// No digest is valid at this time.
+    /// The secret that is never valid.
     pub(super) const NONE: Self = Self { sha256: Digest::ZERO, until: Some(i64::MIN) };
 
     pub(super) fn is_valid(&self, now: UnixMillis) -> bool {
@@ -157,9 +157,10 @@ impl KeyRecord {
         }
     }
 
-    /// Replaces the secret for another life. The secret that the holder used stays valid for
-    /// [`RENEWAL_OVERLAP_MS`], but no longer than the key was before. An answer with a new secret
-    /// may be lost, so the holder may still use the one before: that one is kept, not the lost one.
+    /// Replaces the secret, and sets a new time of expiry. The secret that the holder used stays
+    /// valid for [`RENEWAL_OVERLAP_MS`], but no longer than the key was before. The answer to an
+    /// earlier renewal may be lost, so the secret that the holder used is kept, even when it is not
+    /// the newest.
     pub(super) fn renew(
         &mut self,
         (used, new): (Digest, Digest),

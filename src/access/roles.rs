@@ -7,7 +7,7 @@ use strum::{EnumString, IntoStaticStr, VariantArray};
 
 use super::scopes::{Scope, Scopes};
 
-/// The project of all data without another project.
+/// The project of all data that no other project contains.
 pub const DEFAULT_PROJECT: &str = "default";
 /// The name that stands for every project, and for the daemon itself.
 pub const ALL_PROJECTS: &str = "*";

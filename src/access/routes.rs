@@ -9,7 +9,7 @@ use super::{
 
 /// A path with the right that some of its methods require.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Row {
+pub struct RouteRow {
     /// The methods, separated by spaces; `*` stands for all.
     pub methods: &'static str,
     /// The path as it is registered, without the prefixes of Prometheus and Graphite.
@@ -23,23 +23,24 @@ pub struct Row {
 /// Prefixes below which some routes are registered again, with the same rights.
 const PREFIXES: [&str; 2] = ["/prometheus", "/graphite"];
 
-const fn row(methods: &'static str, path: &'static str, right: Right) -> Row {
+const fn row(methods: &'static str, path: &'static str, right: Right) -> RouteRow {
     let audited = matches!(right, Right::Objects | Right::Manage | Right::Control);
-    Row { methods, path, right, audited }
+    RouteRow { methods, path, right, audited }
 }
 
-/// Returns a row whose requests the audit records, although its right allows other requests.
-const fn change(methods: &'static str, path: &'static str, right: Right) -> Row {
-    Row { methods, path, right, audited: true }
+/// Returns a row whose requests the audit records, although it does not record most requests with
+/// this right.
+const fn change(methods: &'static str, path: &'static str, right: Right) -> RouteRow {
+    RouteRow { methods, path, right, audited: true }
 }
 
 /// Returns a row of data that programs send all the time, which the audit does not record.
-const fn data(methods: &'static str, path: &'static str, right: Right) -> Row {
-    Row { methods, path, right, audited: false }
+const fn data(methods: &'static str, path: &'static str, right: Right) -> RouteRow {
+    RouteRow { methods, path, right, audited: false }
 }
 
 /// All routes.
-pub const ROUTES: &[Row] = &[
+pub const ROUTES: &[RouteRow] = &[
     // The page and health checks.
     row("GET HEAD", "/", Right::Open),
     row("GET HEAD", "/hosts/{name}", Right::Open),
@@ -179,24 +180,24 @@ pub const ROUTES: &[Row] = &[
     row("POST PUT", "/-/reload", Right::Control),
 ];
 
-/// Returns the row of a method of a registered path; `None` when there is none. Only registration
-/// uses it: a request never leads to a search by its path.
-pub fn row_of(method: &str, path: &str) -> Option<&'static Row> {
+/// Returns the row of a method of a registered path; `None` when there is none. Only the
+/// registration of routes calls this function; requests are not looked up by path.
+pub fn row_of(method: &str, path: &str) -> Option<&'static RouteRow> {
     let without_prefix = PREFIXES.iter().find_map(|prefix| path.strip_prefix(prefix));
     let path = match without_prefix {
         Some("") => "/",
         Some(rest) if rest.starts_with('/') => rest,
         _ => path,
     };
-    let fits = |row: &&Row| {
+    let fits = |row: &&RouteRow| {
         row.path == path
             && (row.methods == "*" || row.methods.split(' ').any(|known| known == method))
     };
     ROUTES.iter().find(fits)
 }
 
-/// Returns true when a route admits callers whose rights are all in another project than the one
-/// that the request names: it shows or changes nothing of a project.
+/// Returns true when a route with this right also admits callers who have no right in the project
+/// that the request names. Such a route neither shows nor changes data of a project.
 pub fn admits_other_project(right: Right) -> bool {
     matches!(right, Right::Open | Right::Own)
 }
@@ -204,7 +205,7 @@ pub fn admits_other_project(right: Right) -> bool {
 /// Returns the table in Markdown: for each route, the scopes whose keys and the roles whose users
 /// may use it, and whether rights in another project suffice.
 pub fn table() -> String {
-    let rows = ROUTES.iter().map(|Row { methods, path, right, .. }| {
+    let rows = ROUTES.iter().map(|RouteRow { methods, path, right, .. }| {
         let methods = if *methods == "*" { "any method" } else { methods };
         let other = if admits_other_project(*right) { "admitted" } else { "403" };
         let (keys, users) = (keys_with(*right), users_with(*right));
@@ -217,7 +218,7 @@ pub fn table() -> String {
     .collect()
 }
 
-/// Returns the least role that has a right.
+/// Returns the smallest role that has a right.
 fn users_with(right: Right) -> String {
     let has = |roles: &Roles| admit(right, Some(roles.scopes_in(DEFAULT_PROJECT))).is_ok();
     let least = Role::ALL.iter().find(|role| has(&Roles::one(DEFAULT_PROJECT, **role)));
@@ -230,7 +231,8 @@ fn users_with(right: Right) -> String {
     }
 }
 
-/// Returns the scopes that have a right, each alone or, when none does, all together.
+/// Returns the scopes that grant a right: each of them alone or, when no single scope does, all of
+/// them together.
 fn keys_with(right: Right) -> String {
     let has = |scopes| admit(right, Some(scopes)).is_ok();
     let list = |scopes: Scopes, separator| {

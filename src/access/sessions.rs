@@ -62,7 +62,7 @@ impl SessionToken {
     }
 }
 
-/// Returns the digest of a cookie's value; `None` when it has another form.
+/// Returns the digest of a cookie's value; `None` when the value is not the text of a session.
 pub fn session_id(cookie: &[u8]) -> Option<Digest> {
     token::is_secret(cookie).then(|| token::digest(cookie))
 }
@@ -99,7 +99,8 @@ pub struct Session {
     pub record: SessionRecord,
     /// The time of the last request.
     used: AtomicI64,
-    /// The address of the last request; `None` when the daemon has started since.
+    /// The address of the last request; `None` before the first request after a start of the
+    /// daemon.
     address: Mutex<Option<IpAddr>>,
 }
 
@@ -165,8 +166,8 @@ impl SessionSet {
         self.0.iter().filter(move |(_, session)| session.is_current(now))
     }
 
-    /// Returns the sessions that must end before another one of a user begins: some that have
-    /// expired or are not valid any more, and the oldest ones beyond the limits.
+    /// Returns the sessions that must end before a user begins another one: some of the expired or
+    /// invalid sessions, and the oldest sessions beyond the limits.
     pub fn excess(
         &self,
         user: &str,
@@ -198,12 +199,12 @@ impl SessionSet {
         excess
     }
 
-    /// Returns the number of sessions, with those that have expired but were not removed yet.
+    /// Returns the number of sessions, including expired ones that were not removed yet.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Returns true without sessions.
+    /// Returns true if there are no sessions.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

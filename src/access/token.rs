@@ -2,8 +2,8 @@
 //! one-time code has the same form after `grc_`.
 //!
 //! Both parts have the alphabet of Crockford's base32 in lower case, without look-alikes: 60 bits
-//! identify the key, 256 bits are secret. A text is valid exactly as it was made: other cases and
-//! other lengths are not.
+//! identify the key, 256 bits are secret. A text must match exactly: upper case and other lengths
+//! are invalid.
 
 use std::{array, fmt, io};
 
@@ -79,7 +79,7 @@ impl<'de> Deserialize<'de> for Digest {
 /// The characters that identify a key.
 pub(super) type KeyId = [u8; ID_BYTES];
 
-/// The use of a token, by which its text begins.
+/// The kind of a token, which determines the prefix of its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TokenKind {
     /// A key, which clients send with each request.

@@ -17,7 +17,7 @@ const DIGITS: usize = 6;
 const STEPS_APART_MAX: u64 = 1;
 const ALPHABET: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
-/// The second factor of a user. It is not required until a first code confirmed it.
+/// The second factor of a user. Logins require it as soon as a first code confirmed it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SecondFactor {
     secret: [u8; SECRET_BYTES],
@@ -70,14 +70,14 @@ impl SecondFactor {
         format!("otpauth://totp/Granary:{user}?secret={}&issuer=Granary", self.secret_text())
     }
 
-    /// Accepts a code of this time, the step before it or the step after it. A code is accepted
-    /// once, and no earlier one afterwards.
+    /// Accepts a code of this time, the step before it or the step after it. Each code is accepted
+    /// once, and earlier codes are refused afterwards.
     pub fn accept(&mut self, code: &str, now: UnixMillis) -> bool {
         let step = u64::try_from(now.0 / STEP_MS).unwrap_or(0);
         let steps = step.saturating_sub(STEPS_APART_MAX)..=step + STEPS_APART_MAX;
         let code: String = code.chars().filter(|c| *c != ' ').collect();
         let is_new = |step: &u64| self.last_step.is_none_or(|last| *step > last);
-        // All steps are compared, so that the time does not tell which one fits.
+        // All steps are compared, so that the duration does not reveal which one matches.
         let fits = |step: &u64| bool::from(self.code(*step).as_bytes().ct_eq(code.as_bytes()));
         let found = steps.filter(fits).filter(is_new).max();
         self.last_step = found.or(self.last_step);
@@ -95,7 +95,7 @@ impl SecondFactor {
     }
 }
 
-/// Returns the number of RFC 4226, section 5.3, of which a code has the last digits.
+/// Returns the number that RFC 4226, section 5.3, defines; a code is its last digits.
 fn truncated_hmac(secret: &[u8], counter: u64) -> u32 {
     // Any length of a key is valid for HMAC.
     let Ok(mac) = Hmac::<Sha1>::new_from_slice(secret) else { return 0 };

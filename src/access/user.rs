@@ -1,4 +1,4 @@
-//! Users, and the requested properties of new ones.
+//! Users, and the rules for their names and passwords.
 //!
 //! Must never know: how a session is checked.
 
@@ -12,7 +12,7 @@ pub const USER_NAME_BYTES_MAX: usize = 64;
 const PASSWORD_CHARACTERS_MIN: usize = 12;
 /// The maximum size of a password in bytes.
 const PASSWORD_BYTES_MAX: usize = 256;
-/// The passwords that are long enough among the 50,000 most common ones, one in each line.
+/// The passwords of at least the minimum length among the 50,000 most common ones, one per line.
 const COMMON_PASSWORDS: &str = include_str!("common_passwords.txt");
 
 /// A user.
@@ -32,7 +32,7 @@ pub struct UserRecord {
     /// The password; without one, nobody can log in with this name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub password: Option<Password>,
-    /// The identity at a provider; without one, the user is the daemon's own.
+    /// The identity at a provider; `None` for a user whom the daemon itself manages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<ProviderUser>,
     /// The second factor.
@@ -46,7 +46,7 @@ pub struct UserRecord {
     /// The name of the caller who created this user; empty without access control.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub created_by: String,
-    /// A random number. A session is valid while it has the same one, so another number ends all
+    /// A random number. A session is valid while it has the same number, so a new number ends all
     /// sessions of the user.
     pub generation: u64,
     /// The time of the last login.

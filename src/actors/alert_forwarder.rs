@@ -33,7 +33,8 @@ pub struct AlertForwarderParts {
     pub lifeline: Lifeline,
 }
 
-/// The role. It blocks its thread while it waits for answers, so it needs an arbiter of its own.
+/// The actor of this role. It blocks its thread while it waits for answers, so it needs its own
+/// arbiter.
 #[derive(Debug)]
 pub struct AlertForwarder {
     parts: AlertForwarderParts,

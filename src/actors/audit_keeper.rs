@@ -12,7 +12,7 @@ use crate::{clock::Clock, kept::Audit};
 /// The interval between two writes.
 const WRITE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The role. It blocks its thread while it writes, so it needs an arbiter of its own.
+/// The actor of this role. It blocks its thread while it writes, so it needs its own arbiter.
 #[derive(Debug)]
 pub struct AuditKeeper {
     audit: Audit,

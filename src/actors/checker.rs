@@ -21,7 +21,7 @@ const INTERVAL_MAX: Duration = Duration::from_secs(60);
 /// The maximum rate of reads, because queries and checkpoints use the same disk.
 const BYTES_PER_SECOND: f64 = (4 << 20) as f64;
 
-/// The role. It blocks its thread while it reads, so it needs an arbiter of its own.
+/// The actor of this role. It blocks its thread while it reads, so it needs its own arbiter.
 #[derive(Debug)]
 #[expect(missing_docs, reason = "the types describe the fields")]
 pub struct Checker {
@@ -31,7 +31,7 @@ pub struct Checker {
     pub stop_flag: StopFlag,
     /// The duration of a pass over all files.
     pub pass_duration: Duration,
-    /// The current pass, and the time since its begin.
+    /// The current pass, and the time since its start.
     pub pass: Option<(CheckPass<CheckedFile>, Stopwatch)>,
 }
 

@@ -80,7 +80,7 @@ pub struct CheckpointerParts {
     pub space: Option<SpaceKeeper>,
 }
 
-/// The role. It blocks its thread while it writes, so it needs an arbiter of its own.
+/// The actor of this role. It blocks its thread while it writes, so it needs its own arbiter.
 #[derive(Debug)]
 pub struct Checkpointer {
     parts: CheckpointerParts,

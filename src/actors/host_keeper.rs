@@ -12,7 +12,7 @@ use crate::kept::KnownHosts;
 /// The interval between two writes.
 const STORE_INTERVAL: Duration = Duration::from_secs(60);
 
-/// The role. It blocks its thread while it writes, so it needs an arbiter of its own.
+/// The actor of this role. It blocks its thread while it writes, so it needs its own arbiter.
 #[derive(Debug)]
 pub struct HostKeeper {
     hosts: KnownHosts,

@@ -31,7 +31,7 @@ pub struct PreallocatorParts {
     pub is_enabled: LiveValue<bool>,
 }
 
-/// The role. It blocks its thread while it writes, so it needs an arbiter of its own.
+/// The actor of this role. It blocks its thread while it writes, so it needs its own arbiter.
 #[derive(Debug)]
 pub struct Preallocator {
     parts: PreallocatorParts,

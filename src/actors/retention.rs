@@ -22,7 +22,7 @@ const SEARCH_INTERVAL: Duration = Duration::from_secs(3600);
 /// The number of series that are removed in one run: batches wait meanwhile.
 const FORGOTTEN_AT_ONCE: usize = 4096;
 
-/// The role.
+/// The role that drops partitions and removes series.
 #[derive(Debug)]
 #[expect(missing_docs, reason = "the types describe the fields")]
 pub struct Retention {

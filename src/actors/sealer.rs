@@ -52,7 +52,7 @@ impl StopFlag {
     }
 }
 
-/// The role. It blocks its thread while it writes, so it needs an arbiter of its own.
+/// The actor of this role. It blocks its thread while it writes, so it needs its own arbiter.
 #[derive(Debug)]
 #[expect(missing_docs, reason = "the types describe the fields")]
 pub struct Sealer {

@@ -43,7 +43,7 @@ pub struct SelfSamplerParts {
     pub started: UnixMillis,
 }
 
-/// The role.
+/// The actor of this role.
 pub struct SelfSampler {
     parts: SelfSamplerParts,
     memory: IngestMemory,

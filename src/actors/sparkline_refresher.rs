@@ -12,7 +12,7 @@ use super::{Lifeline, Stop};
 /// The interval of the timer; a sparkline has one point per minute.
 const INTERVAL: Duration = Duration::from_secs(60);
 
-/// The role. It blocks its thread while it reads, so it needs an arbiter of its own.
+/// The actor of this role. It blocks its thread while it reads, so it needs its own arbiter.
 pub struct SparklineRefresher {
     refresh: Box<dyn Fn() -> Result<(), String> + Send>,
     interval: Duration,

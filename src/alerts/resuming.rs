@@ -176,8 +176,8 @@ mod tests {
         }
     }
 
-    /// An alert with `for: 40s` was pending when the daemon was killed; after 48 s without a daemon
-    /// it fired one second after the start.
+    /// A former fault: an alert with `for: 40s` was pending when the daemon was killed, and fired
+    /// one second after the daemon was started again 48 s later.
     #[test]
     fn time_in_which_the_daemon_was_down_does_not_count_towards_for() {
         let check = |for_s: i64, pending_s: i64, down_s: i64, expected_s: i64| {

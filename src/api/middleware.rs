@@ -68,8 +68,8 @@ pub async fn receive<B: MessageBody + 'static>(
     Ok(response.map_body(|_, body| AnswerBody { body, _end: end }))
 }
 
-/// Returns the header that tells a browser to use https only. Over plain HTTP, anybody on the way
-/// could have added it, and browsers ignore it.
+/// Returns the header that tells a browser to use https only. Over plain HTTP, browsers ignore the
+/// header, because anybody on the network path could add it.
 fn strict_transport(request: &ServiceRequest) -> Option<header::HeaderValue> {
     let is_encrypted = request.conn_data::<IsEncrypted>().is_some_and(|encrypted| encrypted.0);
     let names = request.app_data::<web::Data<LiveValue<HostNames>>>().filter(|_| is_encrypted)?;

@@ -20,10 +20,10 @@ use actix_web::{
 };
 
 use super::caller::{AccessParts, PartsOfProjects};
-use crate::access::{Right, Row, row_of};
+use crate::access::{Right, RouteRow, row_of};
 
 /// The row of a route without one, which nobody may use; the start fails first.
-const NO_ROW: Row = Row { methods: "*", path: "", right: Right::Control, audited: true };
+const NO_ROW: RouteRow = RouteRow { methods: "*", path: "", right: Right::Control, audited: true };
 
 /// The routes whose handlers use the parts `P`.
 pub(super) struct Scope<'a, P> {
@@ -105,7 +105,7 @@ impl<'a, P: 'static> Scope<'a, P> {
         self.register(row_for(method, path), resource);
     }
 
-    fn register<T, B>(&mut self, row: &'static Row, resource: Resource<T>)
+    fn register<T, B>(&mut self, row: &'static RouteRow, resource: Resource<T>)
     where
         T: ServiceFactory<
                 ServiceRequest,
@@ -116,7 +116,7 @@ impl<'a, P: 'static> Scope<'a, P> {
             > + 'static,
         B: MessageBody + 'static,
     {
-        // Without access control, changes are recorded only.
+        // Without access control, only the routes of changes need the wrapper, which records them.
         if !self.access.is_on && !row.audited {
             self.config.service(resource);
             return;
@@ -130,7 +130,7 @@ impl<'a, P: 'static> Scope<'a, P> {
 }
 
 /// Returns the row of a route. A route without a row is a bug.
-fn row_for(method: &Method, path: &str) -> &'static Row {
+fn row_for(method: &Method, path: &str) -> &'static RouteRow {
     let row = row_of(method.as_str(), path);
     assert!(row.is_some(), "{method} {path} has no row in src/access/routes.rs");
     row.unwrap_or(&NO_ROW)

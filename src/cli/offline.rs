@@ -18,7 +18,8 @@ pub(super) struct StoppedDir {
 }
 
 impl StoppedDir {
-    /// Writes a command on the directory to its audit, with the user who runs it.
+    /// Writes the record of a command on the directory to the directory's audit, with the user who
+    /// runs the command.
     pub(super) fn record(&self, command: &str, object: &str, is_done: bool) -> anyhow::Result<()> {
         let who = format!("uid {}", rustix::process::getuid().as_raw());
         let now = SystemClock.now();

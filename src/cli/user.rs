@@ -199,7 +199,8 @@ fn with_role(
     Ok(roles)
 }
 
-/// Returns a password from a prompt, which shows nothing, or else the first line of standard input.
+/// Returns a password: from a prompt that does not show it, or without a terminal from the first
+/// line of standard input.
 fn new_password(name: &str) -> anyhow::Result<String> {
     let password = if io::stdin().is_terminal() {
         let term = Term::stderr();

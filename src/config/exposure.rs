@@ -37,7 +37,7 @@ fn exposed(sections: &Sections) -> Vec<Exposed> {
     };
     let relay = "use a loopback address and a relay, because Graphite's protocols have no keys";
     let certificates = "set tls.client_ca_file, so that senders must show a certificate";
-    // With authorities for clients, each sender over TLS shows a certificate.
+    // With a file of authorities, each sender over TLS must show a certificate.
     let is_strict = !sections.tls.client_ca_file.as_os_str().is_empty();
     let tls_listen = sections.graphite.tls_listen.filter(|_| !is_strict);
     let graphite = [
@@ -52,7 +52,8 @@ fn exposed(sections: &Sections) -> Vec<Exposed> {
     http.into_iter().chain(graphite).filter(|exposed| !is_loopback(exposed.address)).collect()
 }
 
-/// Reports each address that others can use without a key, unless `security.open` allows it.
+/// Reports each address that other machines can use without a key, unless `security.open` allows
+/// it.
 pub(super) fn check(sections: &Sections, faults: &mut Faults) {
     if sections.security.open {
         return;
@@ -66,7 +67,7 @@ pub(super) fn check(sections: &Sections, faults: &mut Faults) {
 }
 
 /// Returns the warnings by topic: about addresses that `security.open` allows, and about keys and
-/// passwords that others on the way can read.
+/// passwords that are sent without encryption.
 pub(super) fn warnings(
     sections: &Sections,
     proxies: &TrustedProxies,

@@ -79,20 +79,20 @@ impl Keys {
         let pattern = pattern.unwrap_or_default();
         let before = self.faults.len();
         for (index, entry) in entries.iter().enumerate() {
-            let place = format!("{list}[{index}]");
+            let entry_path = format!("{list}[{index}]");
             let Ok(given) = entry.clone().into_table() else {
-                self.faults.push(format!("{place} is not a table: use [[{list}]]"));
+                self.faults.push(format!("{entry_path} is not a table: use [[{list}]]"));
                 continue;
             };
             let mut names: Vec<_> = given.iter().collect();
             names.sort_by(|first, second| first.0.cmp(second.0));
             for (key, value) in names.into_iter().filter(|(key, _)| !pattern.contains_key(*key)) {
-                self.unknown_among("key", &format!("{place}.{key}"), key, value, &pattern);
+                self.unknown_among("key", &format!("{entry_path}.{key}"), key, value, &pattern);
             }
             let mut missing: Vec<_> =
                 pattern.keys().filter(|key| !given.contains_key(*key)).collect();
             missing.sort_unstable();
-            self.faults.extend(missing.iter().map(|key| format!("{place}.{key} is missing")));
+            self.faults.extend(missing.iter().map(|key| format!("{entry_path}.{key} is missing")));
         }
         if self.faults.len() == before {
             let key = list.to_owned();
@@ -128,8 +128,8 @@ impl Keys {
         let by_distance = known.keys().map(|name| (strsim::osa_distance(key, name), name));
         let nearest = by_distance.min().filter(|(distance, _)| *distance <= DISTANCE_MAX);
         let nearest = nearest.map_or(String::new(), |(_, name)| format!("; did you mean {name}?"));
-        let place = value.origin().map_or(String::new(), |origin| format!(" in {origin}"));
-        self.faults.push(format!("unknown {noun} {path}{place}{nearest}"));
+        let origin = value.origin().map_or(String::new(), |origin| format!(" in {origin}"));
+        self.faults.push(format!("unknown {noun} {path}{origin}{nearest}"));
     }
 }
 

@@ -9,10 +9,10 @@ use super::{
 };
 use crate::{alerts::Alertmanager, model::ProjectName, policy::retention::budget::DiskMax};
 
-/// The maximum number of projects beside `default`: each has three threads.
+/// The maximum number of projects other than `default`: each has three threads.
 const PROJECTS_MAX: usize = 63;
 
-/// A project beside `default`, with its settings.
+/// A project other than `default`, with its settings.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[expect(missing_docs, reason = "the types describe the fields")]
 pub struct ProjectSettings {
@@ -46,7 +46,7 @@ pub(super) fn projects(security: &Security, faults: &mut Faults) -> Vec<ProjectS
     }
     let mut projects = Vec::new();
     for (name, settings) in given {
-        let place = format!("security.projects.{name}");
+        let section = format!("security.projects.{name}");
         for (key, is_zero) in [
             ("series_max", settings.series_max == Some(0)),
             ("samples_per_second", settings.samples_per_second == Some(0)),
@@ -54,15 +54,15 @@ pub(super) fn projects(security: &Security, faults: &mut Faults) -> Vec<ProjectS
             ("queries_max", settings.queries_max == Some(0)),
         ] {
             if is_zero {
-                faults.0.push(format!("{place}.{key} = 0 is too small; use 1 or more"));
+                faults.0.push(format!("{section}.{key} = 0 is too small; use 1 or more"));
             }
         }
         match ProjectName::new(name) {
             Ok(name) if name.is_default() => faults.0.push(format!(
-                "{place}: this project exists always, with the settings of [limits] and [alerts]"
+                "{section}: this project exists always, with the settings of [limits] and [alerts]"
             )),
             Ok(name) => {
-                let setting = format!("{place}.alertmanagers");
+                let setting = format!("{section}.alertmanagers");
                 let alertmanagers = alertmanagers(&setting, &settings.alertmanagers, faults);
                 // The raw values may contain secrets.
                 let settings = Project { alertmanagers: Vec::new(), ..settings.clone() };

@@ -21,7 +21,7 @@ const RULES: &str = "retention.rule";
 enum Applied {
     /// A reload applies it at once.
     Live,
-    /// A reload applies it when the store and the HTTP server begin again.
+    /// A reload applies it by opening the store and starting the HTTP server again.
     Reopening,
     /// A restart applies it, for a reason.
     Restart(&'static str),
@@ -92,7 +92,7 @@ const SETTINGS: [(&str, Applied); 60] = [
     (GRANULARITY, Reopening),
 ];
 
-/// The difference between the settings in use and others.
+/// The difference between the settings in use and other settings.
 #[derive(Debug, Default)]
 pub struct Difference {
     /// The settings that a reload applies.
@@ -104,8 +104,8 @@ pub struct Difference {
 }
 
 impl Settings {
-    /// Returns these settings with the values of others that can change while the daemon runs, and
-    /// the difference.
+    /// Returns these settings with those values of `others` that can change while the daemon runs,
+    /// and the difference.
     ///
     /// # Errors
     /// The combination is invalid.

@@ -13,7 +13,7 @@ use crate::{
     query::key_selector,
 };
 
-/// The retention of a level that a rule omits.
+/// The text with which a rule omits a level.
 const NOTHING: &str = "none";
 
 /// Checks the rules, and reports every fault.
@@ -33,17 +33,17 @@ pub(super) fn retention_rules(
     }
     let mut rules: Vec<RetentionRule> = Vec::new();
     for rule in &given.rule {
-        let place = format!("retention.rule {}", rule.name);
+        let section = format!("retention.rule {}", rule.name);
         let found = faults.0.len();
         if rules.iter().any(|known| known.name == rule.name) {
-            faults.0.push(format!("{place}: another rule has this name; use another name"));
+            faults.0.push(format!("{section}: another rule has this name; use another name"));
         }
         let mut levels = Vec::new();
         for (width, retention) in &rule.keep {
             let kept = if retention == NOTHING {
                 None
             } else {
-                let Some(span) = faults.span(&format!("{place}: {width}"), retention) else {
+                let Some(span) = faults.span(&format!("{section}: {width}"), retention) else {
                     continue;
                 };
                 Some(span)
@@ -56,7 +56,7 @@ pub(super) fn retention_rules(
             selector => key_selector(selector),
         };
         let selector = selector.map_err(|problem| {
-            faults.0.push(format!("{place}: selector: {problem}"));
+            faults.0.push(format!("{section}: selector: {problem}"));
         });
         let Ok(mut selector) = selector else { continue };
         if let Some(project) = &rule.project {
@@ -65,7 +65,7 @@ pub(super) fn retention_rules(
             match known.find(|known| known.as_str() == project) {
                 Some(project) => selector = selector.in_project(project),
                 None => faults.0.push(format!(
-                    "{place}: there is no project {project:?}: add [security.projects.{project}]"
+                    "{section}: there is no project {project:?}: add [security.projects.{project}]"
                 )),
             }
         }
@@ -73,28 +73,29 @@ pub(super) fn retention_rules(
             Ok(rule) if faults.0.len() == found => rules.push(rule),
             Ok(_) => {}
             Err(problems) => {
-                faults.0.extend(problems.iter().map(|problem| format!("{place}: {problem}")));
+                faults.0.extend(problems.iter().map(|problem| format!("{section}: {problem}")));
             }
         }
     }
     rules
 }
 
-/// Checks that rules of their own separate the files of projects with a limit of bytes.
+/// Checks that each project with a limit of bytes has its own rule of retention, so that its files
+/// are separate.
 pub(super) fn check_projects(rules: &Retention, projects: &[ProjectSettings], faults: &mut Faults) {
     for ProjectSettings { name, settings, .. } in projects {
-        let place = format!("security.projects.{name}.disk_max");
+        let section = format!("security.projects.{name}.disk_max");
         let is_of_project = |rule: &Rule| {
             rule.project.as_deref() == Some(name.as_str()) && rule.selector.is_empty()
         };
         match settings.disk_max {
             None => {}
             Some(DiskMax::Percent(_)) => {
-                faults.0.push(format!("{place} is a percentage: use bytes, such as \"20 GiB\""));
+                faults.0.push(format!("{section} is a percentage: use bytes, such as \"20 GiB\""));
             }
             Some(DiskMax::Bytes(_)) if rules.rule.iter().any(is_of_project) => {}
             Some(DiskMax::Bytes(_)) => faults.0.push(format!(
-                "{place} counts the files of the project's rules of retention: add a \
+                "{section} counts the files of the project's rules of retention: add a \
                  [[retention.rule]] with project = {:?} and without a selector",
                 name.as_str()
             )),
@@ -102,15 +103,16 @@ pub(super) fn check_projects(rules: &Retention, projects: &[ProjectSettings], fa
     }
 }
 
-/// Returns a note for each rule that selects only series of an earlier rule.
+/// Returns a note for each rule that selects no series, because an earlier rule selects all of
+/// them.
 pub(super) fn shadowed(rules: &[RetentionRule]) -> Vec<String> {
     let mut notes = Vec::new();
-    for (place, rule) in rules.iter().enumerate() {
+    for (index, rule) in rules.iter().enumerate() {
         let matchers = rule.selector.matchers();
         let selects_more = |earlier: &&RetentionRule| {
             earlier.selector.matchers().iter().all(|matcher| matchers.contains(matcher))
         };
-        if let Some(earlier) = rules[..place].iter().find(selects_more) {
+        if let Some(earlier) = rules[..index].iter().find(selects_more) {
             notes.push(format!(
                 "retention.rule {} matches nothing: rule {} before it selects all of its series",
                 rule.name, earlier.name

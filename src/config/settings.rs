@@ -60,7 +60,7 @@ pub struct Settings {
     pub alertmanagers: Vec<Alertmanager>,
     /// The granularities of all `[[granularity]]` tables.
     pub granularities: GranularitySet,
-    /// The projects beside `default`, by name.
+    /// The projects other than `default`, by name.
     pub projects: Vec<ProjectSettings>,
     /// The checked `security.oidc`; `None` without a provider.
     pub provider: Option<ProviderSettings>,
@@ -183,8 +183,8 @@ impl Settings {
         Some(TlsFiles { certificate, key, client_ca: path(client_ca_file) })
     }
 
-    /// Returns the warnings about addresses that others can use without a key, and to which keys
-    /// pass without encryption, by topic.
+    /// Returns the warnings about addresses by topic: other machines can use them without a key, or
+    /// send keys to them without encryption.
     pub fn exposure(&self) -> BTreeMap<&'static str, String> {
         exposure::warnings(&self.sections, &self.trusted_proxies)
     }

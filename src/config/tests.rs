@@ -99,8 +99,8 @@ fn every_fault_is_reported_with_its_key() {
 fn a_note_names_the_default_granularities_that_a_list_drops() {
     let all: toml::Table = crate::config::DEFAULTS.parse().unwrap();
     let all = all["granularity"].as_array().unwrap();
-    let notes = |places: &[usize]| {
-        let listed: Vec<_> = places.iter().map(|place| all[*place].clone()).collect();
+    let notes = |indexes: &[usize]| {
+        let listed: Vec<_> = indexes.iter().map(|index| all[*index].clone()).collect();
         with(&format!("granularity = {}", toml::Value::Array(listed))).unwrap().notes
     };
     let note = notes(&[0]).concat();

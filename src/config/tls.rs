@@ -28,7 +28,8 @@ pub(super) fn check_tls(Sections { tls, graphite, .. }: &Sections, faults: &mut 
     faults.0.push(fault.to_owned());
 }
 
-/// Checks that some client may send over TLS when access control asks for a name.
+/// Checks that at least one client may send Graphite's protocol over TLS when access control
+/// requires a name with a scope.
 pub(super) fn check_graphite_clients(
     Sections { tls, graphite, security, .. }: &Sections,
     scopes: &ClientScopes,

@@ -27,7 +27,7 @@ const DISCARDED_BYTES_MAX: u64 = 64 << 10;
 /// The time limit for a client without TLS to read its answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The acceptance of the connections of one HTTP worker.
+/// The step for the connections of one HTTP worker.
 #[derive(Clone)]
 pub(super) struct Accepting {
     pub(super) tls: LiveValue<Option<ServerTls>>,
@@ -55,7 +55,7 @@ impl Accepting {
         };
         let accepted = tokio::select! {
             biased;
-            // A silent client must not delay the stop.
+            // A client that sends nothing must not delay the stop.
             () = self.stop.notified() => return Err(io::Error::other("stopping").into()),
             accepted = self.handshakes.accept(stream, config) => accepted,
         };

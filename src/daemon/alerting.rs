@@ -45,7 +45,7 @@ struct Forwarder {
 }
 
 impl ForwarderSet {
-    /// Stops the forwarders of other Alertmanagers, and starts those that are missing.
+    /// Stops the forwarders of Alertmanagers that are not in the list, and starts the missing ones.
     fn follow_alertmanagers(&mut self, alertmanagers: &[Alertmanager]) {
         let (kept, former): (Vec<_>, Vec<_>) = std::mem::take(&mut self.running)
             .into_iter()

@@ -16,11 +16,12 @@ use crate::{
 
 /// The interval at which the files are compared with the files in use.
 pub(super) const CHECK_INTERVAL: Duration = Duration::from_secs(10);
-/// The parts of the shortfall.
+/// The two parts of the shortfall in the daemon's health: faulty files, and the expiry of the
+/// certificate.
 const FILES: &str = "files";
 const EXPIRY: &str = "expiry";
 
-/// Files and their content, which can be used.
+/// Valid files, and the configuration that was read from them.
 #[derive(Debug, Default)]
 pub(super) struct ReadCertificate {
     files: Option<(TlsFiles, Versions)>,
@@ -34,7 +35,8 @@ impl ReadCertificate {
     /// The files cannot be used.
     pub(super) fn read(files: Option<TlsFiles>) -> Result<Self, TlsFault> {
         let Some(files) = files else { return Ok(Self::default()) };
-        // A change while the files are read is noticed by the next check.
+        // The versions are older than the content, so the next check notices a change during the
+        // read.
         let versions = files.versions();
         let tls = files.read()?;
         Ok(Self { files: Some((files, versions)), tls: Some(tls) })
@@ -51,7 +53,7 @@ pub(super) struct Certificate {
 }
 
 impl Certificate {
-    /// Creates the state of a start.
+    /// Returns the state at the start of the daemon.
     pub(super) fn new(read: ReadCertificate, metrics: &Metrics, health: &Health) -> Self {
         let mut created = Self {
             files: None,
@@ -124,7 +126,7 @@ impl Certificate {
             Err(fault) => {
                 let fault = with_causes(&fault);
                 self.files = Some(files);
-                // Each change is reported once.
+                // Each change and each new fault is reported once.
                 if is_changed || self.fault.as_ref() != Some(&fault) {
                     self.note_fault(fault);
                 }

@@ -17,8 +17,8 @@ use crate::store::{Folder, is_disk_full};
 /// The name of the lock file, which contains the process id of the holder.
 const LOCK_FILE: &str = "granary.pid";
 
-/// The length of the lock file's text. It is constant, so that a start writes over the last id in
-/// place and needs no space.
+/// The length of the lock file's text. It is constant, so that a start overwrites the previous id
+/// in place and needs no disk space.
 const PID_CHARS: usize = 20;
 
 /// The lock of the directory; the kernel releases it when the process ends.
@@ -63,7 +63,8 @@ impl DataDir {
                  directory with --data-dir or storage.data_dir"
             );
         }
-        // The kernel holds the lock. The id is only for messages, so a full disk is no failure.
+        // The kernel holds the lock. The id is only for messages, so a full disk does not prevent a
+        // start.
         let pid = format!("{:<PID_CHARS$}", std::process::id());
         match lock.write_all(pid.as_bytes()) {
             Err(cause) if is_disk_full(&cause) => {
@@ -85,7 +86,7 @@ fn is_shared(folder: &Path) -> bool {
     folder.metadata().is_ok_and(|found| found.permissions().mode() & 0o077 != 0)
 }
 
-/// Returns the id of the process that has locked a directory; `None` when it is free.
+/// Returns the id of the process that has locked a directory; `None` when no process has locked it.
 pub fn process_using(folder: &Path) -> Option<String> {
     let file = File::open(folder.join(LOCK_FILE)).ok()?;
     // The lock is released when the file is closed.

@@ -27,8 +27,8 @@ const LINK_FILE: &str = "first-admin";
 const VALID_MS: i64 = 86_400_000;
 const SCOPES: Scopes = Scopes::of(&[Scope::Admin, Scope::Operate]);
 
-/// Writes a new key and a new link when no other key and no user could make keys, and else removes
-/// those of an earlier start. When the keys cannot be read, nothing happens: damage must not give
+/// Removes the key and the link of an earlier start, and provides new ones if no other key and no
+/// user can make keys. When the keys cannot be read, nothing happens, because damage must not give
 /// rights. `url` is the address of the page.
 pub(super) fn provide(
     (keys, codes, people): (&KnownKeys, &KnownCodes, &KnownPeople),

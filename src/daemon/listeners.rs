@@ -29,7 +29,7 @@ use crate::{
     tls::{Handshakes, ServerTls, Stream},
 };
 
-/// The values that all listeners and collectors follow while they change.
+/// The values that all listeners and collectors use, also after a reload changes them.
 pub(super) struct ReceivingParts {
     collectors: LiveValue<CollectorSettings>,
     tls: LiveValue<Option<ServerTls>>,
@@ -53,8 +53,8 @@ pub(super) fn audit_keeper(
     AuditKeeper::new(parts.access.audit.clone(), clock.clone(), lifelines.for_role("audit keeper"))
 }
 
-/// Returns the names of the clients that may send Graphite's protocol over TLS, when they need one:
-/// with access control, and when they must show a certificate.
+/// Returns the names of the clients that may send Graphite's protocol over TLS. `None` allows all
+/// clients: without access control, or when clients need no certificate.
 fn graphite_clients(settings: &Settings) -> Option<HashSet<String>> {
     let is_asked = !settings.tls.client_ca_file.as_os_str().is_empty();
     (settings.security.access && is_asked).then(|| settings.client_scopes.with(Scope::Ingest))
@@ -171,7 +171,7 @@ pub(super) fn sparkline_refresher(
     let all: Vec<_> = projects.iter().map(|parts| parts.query.clone()).collect();
     let refresh = move || {
         let refreshed = all.iter().map(|query| query.lines.refresh(query));
-        // A failure of one project ends the others' turn, too; the next turn retries.
+        // After a failure in one project, the remaining projects wait for the next turn, too.
         refreshed.collect::<Result<(), _>>().map_err(|cause| cause.to_string())
     };
     SparklineRefresher::new(refresh, lifelines.for_role("sparkline refresher"))
@@ -272,7 +272,7 @@ pub(super) fn start_server(
                 })
                 .keep_alive(keep_alive)
                 .client_request_timeout(client_timeout)
-                // Ends work for a client that has disconnected.
+                // The server ends the work for a client that has disconnected.
                 .h1_allow_half_closed(false)
                 .on_connect_ext(move |connection: &OneAtATime<Stream>, data| {
                     connections.count(connection, data);
@@ -294,7 +294,8 @@ pub(super) fn start_server(
     Ok(handle)
 }
 
-/// Logs why a connection ended. The cause is the client unless the server itself failed.
+/// Logs the reason why a connection ended: an error when the server failed, else a debug message,
+/// because the client is the cause.
 fn log_fault(fault: DispatchError) -> DispatchError {
     if matches!(fault, DispatchError::InternalError | DispatchError::HandlerDroppedPayload) {
         tracing::error!(%fault, "a connection failed");

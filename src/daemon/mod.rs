@@ -55,7 +55,7 @@ pub enum ExitReason {
     Signal,
     /// A role died; the service manager should restart the process.
     RoleDied(Death),
-    /// A thread still used the store when it was to be opened again; the service manager should
+    /// A thread still used the store when a reload had to open it again; the service manager should
     /// restart the process.
     StoreInUse,
 }
@@ -106,7 +106,7 @@ async fn serve(settings: Settings, sources: &ReloadSources) -> anyhow::Result<Ex
         if signals.is_none() {
             systemd::feed_watchdog();
         }
-        // Whoever waits for "ready" may send signals from then on.
+        // Programs that wait for "ready" may send signals from then on.
         let signals = signals.get_or_insert_with(Signals::new);
         daemon.announce_ready(watch);
         let reopening = match Box::pin(daemon.run(signals)).await {
@@ -258,7 +258,7 @@ impl Daemon {
         tracing::info!("stopping");
         // The server and the roles share the timeout; the last checkpoint gets the largest part.
         let step = bounds::SHUTDOWN_TIMEOUT / 4;
-        // 1. No new requests are accepted and live tails end; running requests are answered.
+        // 1. The daemon accepts no new requests and ends live tails; it answers running requests.
         self.graphite.stop();
         self.of_projects.tails.iter().for_each(Tails::end);
         // Requests for further reloads fail.
@@ -273,7 +273,7 @@ impl Daemon {
         for alerting in &self.of_projects.alerting {
             alerting.stop(step).await;
         }
-        // 2. Batches that wait for the journal are committed.
+        // 2. The writer commits the batches that wait for the journal.
         within("the writer", step, self.writer_handle.stop()).await;
         // 3. The roles that write in the background end.
         within("the preallocator", step, self.preallocator.send(Stop)).await;

@@ -281,7 +281,8 @@ fn host_names(settings: &Settings) -> HostNames {
     let external = settings.rules.external.host().map(str::to_owned);
     let configured: Vec<_> = settings.server.host_names.iter().cloned().chain(external).collect();
     let names = HostNames::new(&configured, machine_name());
-    // The URL without a setting is this machine's, whose name others may use with plain HTTP.
+    // Without the setting, the URL contains this machine's name, which clients may also use with
+    // plain HTTP.
     let is_https = settings.rules.external.url.starts_with("https://");
     match settings.rules.external.host().filter(|_| is_https) {
         Some(host) => names.over_https(host),

@@ -52,8 +52,8 @@ pub(super) fn all_projects(
     Ok(projects)
 }
 
-/// Returns the parts of the API for a project beside `default`: what belongs to one project is its
-/// own, all else is shared.
+/// Returns the parts of the API for a project other than `default`: state that belongs to one
+/// project is separate, all else is shared.
 fn project_parts(
     settings: &mut LiveSettings,
     default: &ApiParts,

@@ -51,10 +51,10 @@ impl ReloadSources {
     }
 }
 
-/// The parts that a reload changes beside the published settings.
+/// The parts that a reload changes in addition to the published settings.
 pub(super) struct ReloadParts {
     rules: KnownRules,
-    /// The rules of the projects beside `default`.
+    /// The rules of the projects other than `default`.
     of_projects: Vec<(ProjectName, KnownRules)>,
     store: Store,
     clock: TrustedClock,
@@ -185,7 +185,8 @@ impl Reloader {
         }
     }
 
-    /// Writes a reload by a signal to the audit; those by requests are there already.
+    /// Writes the record of a reload by a signal to the audit. Reloads by requests have records
+    /// already.
     async fn record(&self, outcome: &Result<(ReloadAnswer, Option<CheckedSettings>), String>) {
         let changed = outcome.as_ref().map_or(String::new(), |(answer, _)| changed_keys(answer));
         let (audit, now) = (self.parts.audit.clone(), self.parts.clock.now());
@@ -195,12 +196,12 @@ impl Reloader {
         }
     }
 
-    /// Reloads settings and rules. Returns the settings when the store must be opened again to
-    /// apply them; nothing has changed then.
+    /// Reloads settings and rules. When the store must be opened again to apply the settings,
+    /// nothing changes yet, and the result contains the settings.
     async fn reload(&mut self) -> Result<(ReloadAnswer, Option<CheckedSettings>), String> {
         systemd::notify_reloading();
         let outcome = self.apply().await;
-        // Otherwise, the daemon is ready when the store is open.
+        // If the store is opened again, the daemon is ready after that.
         if !matches!(outcome, Ok((_, Some(_)))) {
             systemd::notify(&[sd_notify::NotifyState::Ready]);
         }
@@ -233,7 +234,7 @@ impl Reloader {
         }
         let (store, now) = (self.parts.store.clone(), self.parts.clock.moment());
         let (set, of_series) = (settings.granularities.clone(), settings.retention_rules.clone());
-        // A checkpoint may be running, which this change waits for.
+        // This change waits for a running checkpoint.
         let changed = spawn_blocking(move || store.change_retentions(&set, &of_series, now));
         let changed = changed.await.map_err(|cause| cause.to_string())?;
         changed.map_err(|cause| format!("cannot change the retention: {}", with_causes(&cause)))?;
@@ -285,7 +286,7 @@ impl Reloader {
         Ok(CheckedReload { settings, rules, of_projects, certificate, answer })
     }
 
-    /// Reads the rules of the projects beside `default`.
+    /// Reads the rules of the projects other than `default`.
     async fn read_of_projects(&self, settings: &Settings) -> Result<Vec<ReadRules>, String> {
         let machine = machine_name();
         let mut all = Vec::new();

@@ -1,5 +1,5 @@
-//! The signals that stop the daemon or let it read its settings again. They are received from the
-//! creation of [`Signals`] on, also while the store is opened again.
+//! The signals that stop the daemon or let it read its settings again. Once [`Signals`] is created,
+//! no signal is lost, not even while the store is opened again.
 //!
 //! Must never know: what follows from a signal.
 

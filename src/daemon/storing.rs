@@ -50,7 +50,7 @@ pub(super) struct Opened {
     pub(super) last_run: Option<UnixMillis>,
 }
 
-/// Opens the store. The thread of the caller feeds the watchdog meanwhile.
+/// Opens the store on another thread, while the caller's thread feeds the watchdog.
 pub(super) async fn open_store(checked: CheckedSettings) -> anyhow::Result<Opened> {
     let CheckedSettings { settings, certificate } = checked;
     let folder = settings.storage.data_dir.clone();
@@ -91,7 +91,8 @@ pub(super) async fn open_store(checked: CheckedSettings) -> anyhow::Result<Opene
         |project: &ProjectSettings| Some((project.name.clone(), project.settings.series_max?));
     appender.set_project_limits(settings.projects.iter().filter_map(of_project).collect());
     if settings.publishing.is_some() {
-        // The publisher then misses no change of the first checkpoint.
+        // Changes are followed from now on, so that the publisher does not miss those of the first
+        // checkpoint.
         store.follow_documents();
     }
     let cached = store.clone();
@@ -99,7 +100,8 @@ pub(super) async fn open_store(checked: CheckedSettings) -> anyhow::Result<Opene
     Ok(Opened { settings, certificate, keys, people, store, appender, last_run })
 }
 
-/// Adds the remedy to an error of a damaged journal. Damaged partitions do not prevent a start.
+/// Adds the remedy to the error of a damaged journal. Damaged partitions need none, because they do
+/// not prevent a start.
 fn with_remedy(cause: StoreError) -> anyhow::Error {
     let damaged = cause.is_damage();
     let error = anyhow::Error::new(cause);

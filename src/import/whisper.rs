@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn the_error_of_a_damaged_file_names_the_place() {
+    fn the_error_of_a_damaged_file_names_the_location() {
         let bytes = file(1, &[(10, 4, &[(1090, 4.0)])]);
         let fault = |bytes: &[u8]| Whisper::new(bytes, "a", &[]).unwrap_err().to_string();
         assert!(fault(&bytes[..bytes.len() - 1]).contains("archive 0 at byte 16"));

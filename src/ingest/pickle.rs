@@ -23,7 +23,7 @@ pub(super) enum Item {
 struct Reader<'a> {
     rest: &'a [u8],
     stack: Vec<Item>,
-    /// The place of each open mark on the stack.
+    /// The position of each open mark on the stack.
     marks: Vec<usize>,
     memo: HashMap<u32, Item>,
     points: Vec<Item>,

@@ -1,6 +1,6 @@
 //! The audit: who changed what, and who was refused, written to the store.
 //!
-//! A change reserves a place for its record before it is made, and the record is durable before the
+//! A change gets a permit for its record before it is made, and the record is durable before the
 //! response is sent; records that wait at the same time are written together. Equal refusals are
 //! combined, and written by [`Audit::write_refusals`]. Must never know: HTTP, what a change does.
 
@@ -37,7 +37,7 @@ pub struct Audit(Arc<SharedAudit>);
 struct SharedAudit {
     store: Store,
     metrics: Metrics,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     /// The records that wait for the thread that writes.
     waiting: Mutex<Vec<AuditRecord>>,
     /// Held by the thread that writes.
@@ -46,9 +46,9 @@ struct SharedAudit {
     is_failing: AtomicBool,
 }
 
-/// A reserved place for the record of a change.
+/// A permit for the record of a change.
 #[derive(Debug)]
-pub struct AuditPlace(
+pub struct AuditPermit(
     #[expect(dead_code, reason = "held until the record is written")] OwnedSemaphorePermit,
 );
 
@@ -96,7 +96,7 @@ impl Audit {
         Self(Arc::new(SharedAudit {
             store: store.clone(),
             metrics: metrics.clone(),
-            places: Arc::new(Semaphore::new(WAITING_MAX)),
+            permits: Arc::new(Semaphore::new(WAITING_MAX)),
             waiting: Mutex::default(),
             write_lock: Mutex::default(),
             refusals: Mutex::default(),
@@ -104,14 +104,14 @@ impl Audit {
         }))
     }
 
-    /// Reserves a place for the record of a change; `None` when too many records wait.
-    pub fn take_place(&self) -> Option<AuditPlace> {
-        self.0.places.clone().try_acquire_owned().ok().map(AuditPlace)
+    /// Returns a permit for the record of a change; `None` when too many records wait.
+    pub fn reserve(&self) -> Option<AuditPermit> {
+        self.0.permits.clone().try_acquire_owned().ok().map(AuditPermit)
     }
 
     /// Writes the record of a change, durably, on the caller's thread. A failure is logged: the
     /// change is made, and a full disk must not prevent the deletions that free it.
-    pub fn write(&self, record: AuditRecord, _place: AuditPlace) {
+    pub fn write(&self, record: AuditRecord, _permit: AuditPermit) {
         self.0.waiting.lock().push(record);
         let _write_lock = self.0.write_lock.lock();
         // Another thread may have written the record together with its own.
@@ -141,8 +141,8 @@ impl Audit {
         self.note_login_at("", name, address, outcome, now);
     }
 
-    /// Notes the outcome of a login at a provider, the object. A successful login is written at
-    /// once, on the caller's thread.
+    /// Notes the outcome of a login; `object` is the provider, or empty for a login with a
+    /// password. A successful login is written at once, on the caller's thread.
     pub fn note_login_at(
         &self,
         object: &str,

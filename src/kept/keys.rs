@@ -173,7 +173,8 @@ impl KnownKeys {
     ) -> Result<NewKeyAnswer, KeyFault> {
         let _change_lock = self.0.change_lock.lock();
         self.check_caller(caller, now)?;
-        // A key that administers the daemon is one of all projects, as its maker's.
+        // A new key has the project of its maker. If the maker's key is of all projects, only a key
+        // that administers the daemon has all of them, too.
         let is_of_daemon = new.scopes.contains(Scopes::of(&[Scope::Admin, Scope::Operate]));
         let may_inherit = |own: &KeyProject| *own != KeyProject::All || is_of_daemon;
         let own = caller.map(Caller::project).filter(may_inherit);

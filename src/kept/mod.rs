@@ -35,7 +35,7 @@ mod snapshots;
 pub use annotation::{Annotation, AnnotationSource, NewAnnotation};
 pub use annotations::{ANNOTATIONS_ANSWERED_MAX, Annotations, AnnotationsAnswer, AnnotationsQuery};
 pub use audit::{
-    AUDIT_RECORDS_ANSWERED_MAX, Audit, AuditAnswer, AuditPlace, AuditQuery, LoginOutcome,
+    AUDIT_RECORDS_ANSWERED_MAX, Audit, AuditAnswer, AuditPermit, AuditQuery, LoginOutcome,
 };
 pub use cardinality::{CardinalityAnswer, CountedName, KnownCardinality};
 pub use codes::{CodeAnswer, KnownCodes, NewCodeAnswer};

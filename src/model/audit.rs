@@ -40,7 +40,7 @@ pub enum AuditOutcome {
 /// A record of the audit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditRecord {
-    /// The number of the record: each record has a higher one than all before it.
+    /// The number of the record, which is higher than those of all earlier records.
     pub seq: u64,
     /// The time, in Unix milliseconds.
     pub at: i64,
@@ -58,7 +58,7 @@ pub struct AuditRecord {
     pub outcome: AuditOutcome,
     /// The status of the response; 0 without one.
     pub status: u16,
-    /// The reason of a refusal; else empty.
+    /// The reason of a refusal; empty for other outcomes.
     pub reason: String,
     /// The number of identical refusals in this record.
     pub count: u64,

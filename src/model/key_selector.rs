@@ -27,7 +27,8 @@ pub enum TagComparison {
 }
 
 impl TagComparison {
-    /// All comparisons; the position of each is stored.
+    /// All comparisons. Files store a comparison as its position in this list, so the order must
+    /// not change.
     pub const ALL: [Self; 4] = [Self::Equal, Self::NotEqual, Self::Pattern, Self::NotPattern];
 
     /// Returns the operator as in PromQL.

@@ -1,5 +1,5 @@
 //! Projects: the tenants of a store. The project of a series, a sender, a host or an object is part
-//! of its stored name; the names of the project `default` are stored as they are.
+//! of its stored name; the names of the project `default` are stored without a project.
 //!
 //! Must never know: the members and the content of a project.
 
@@ -81,8 +81,8 @@ impl ProjectName {
         (project == self.as_str()).then_some(name)
     }
 
-    /// Returns the range of the stored names of this project: a text before the first possible
-    /// name, and a text after the last.
+    /// Returns the range of the stored names of this project: a bound before the first possible
+    /// name, and a bound after the last.
     pub fn stored_range(&self) -> (String, String) {
         if self.is_default() {
             // The range begins after all control characters.

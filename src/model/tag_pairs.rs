@@ -7,7 +7,7 @@
 /// Parses the pairs of a text, in their order; a tag may occur twice.
 ///
 /// # Errors
-/// The text is malformed; the error names the place.
+/// The text is malformed; the error names the position.
 pub fn tag_pairs(text: &str) -> Result<Vec<(String, String)>, String> {
     let mut pairs = Vec::new();
     let mut rest = text;
@@ -30,7 +30,7 @@ pub fn tag_pairs(text: &str) -> Result<Vec<(String, String)>, String> {
 /// Parses words between commas, with the same quotes as tags.
 ///
 /// # Errors
-/// The text is malformed; the error names the place.
+/// The text is malformed; the error names the position.
 pub fn quoted_words(text: &str) -> Result<Vec<String>, String> {
     let mut words = Vec::new();
     let mut rest = text;

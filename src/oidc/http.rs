@@ -44,10 +44,10 @@ impl SyncHttpClient for HttpClient {
     type Error = HttpFault;
 
     fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpFault> {
-        let place = request.uri().to_string();
+        let uri = request.uri().to_string();
         let fault = |cause: &ureq::Error| {
             let cause = RequestFailure::of(cause, TrustOptions::System).text;
-            HttpFault(format!("{place}: {cause}"))
+            HttpFault(format!("{uri}: {cause}"))
         };
         let sent = if *request.method() == Method::GET {
             self.0.run(request.map(|_| ()))

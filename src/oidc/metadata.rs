@@ -11,8 +11,8 @@ use crate::model::{UnixMillis, with_causes};
 
 /// The time after which a login fetches metadata and keys again.
 const VALID_MS: i64 = 3_600_000;
-/// The time for which a failure answers all logins, so that they do not all wait for a provider
-/// that is down. It begins with the fetch, and is longer than the time limit of a fetch.
+/// The time for which a failed fetch also fails all other logins, so that they do not all wait for
+/// a provider that is down. It begins with the fetch, and is longer than the time limit of a fetch.
 const FAILURE_MS: i64 = 15_000;
 /// The minimum time between two fetches because of an unknown key.
 const UNKNOWN_KEY_MS: i64 = 30_000;
@@ -26,7 +26,8 @@ pub(super) struct Known {
     unknown_key: Option<UnixMillis>,
 }
 
-/// Returns true for less than this time after a moment; a clock that was set back ends it.
+/// Returns true if less than `ms` milliseconds have passed since `at`. After the clock was set back
+/// before `at`, the result is false.
 fn is_within(at: UnixMillis, ms: i64, now: UnixMillis) -> bool {
     now.0.checked_sub(at.0).is_some_and(|age| (0..ms).contains(&age))
 }
@@ -43,7 +44,7 @@ impl Provider {
             Known { metadata: Some((metadata, at)), .. } if is_within(*at, VALID_MS, now) => {
                 Ok(metadata.clone())
             }
-            // A login that began before the fetch waited for it.
+            // The time of the fetch may be later than `now`, for a login that waited for the lock.
             Known { failure: Some((cause, at)), .. }
                 if now.0.abs_diff(at.0) < FAILURE_MS.unsigned_abs() =>
             {

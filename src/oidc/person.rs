@@ -158,7 +158,8 @@ fn claims<'a>(
     let missing = || ClaimsVerificationError::Other("the answer has no ID token".to_owned());
     let token = tokens.id_token().ok_or_else(missing)?;
     let now: DateTime<Utc> = DateTime::from_timestamp_millis(now.0).unwrap_or_default();
-    // A client without a secret here: it accepts signatures with public keys only.
+    // The verifier does not know the client's secret, so it accepts only signatures with public
+    // keys.
     let verifier = IdTokenVerifier::new_public_client(
         ClientId::new(settings.client_id.clone()),
         metadata.issuer().clone(),
@@ -183,14 +184,15 @@ fn groups_in(claims: &OtherClaims, name: &str) -> Option<Vec<String>> {
     Some(texts.map(str::to_owned).collect())
 }
 
-/// Fetches the claims that are not in the token, where the provider offers them.
+/// Fetches the groups of a person when the token does not contain them, if the provider has an
+/// address for user info.
 fn groups_of_user_info(
     settings: &ProviderSettings,
     client: &ProviderClient,
     http: &HttpClient,
     (claims, token): (&IdTokenClaims<OtherClaims, CoreGenderClaim>, &AccessToken),
 ) -> Result<Vec<String>, ProviderFault> {
-    // The library expects a token that fits into a header.
+    // The library panics when the access token cannot be the value of a header.
     if client.user_info_url().is_none()
         || !token.secret().bytes().all(|byte| byte.is_ascii_graphic())
     {

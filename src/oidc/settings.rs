@@ -21,7 +21,7 @@ pub struct ProviderSettings {
     pub client_id: String,
     /// The secret of the daemon as a client of the provider.
     pub client_secret: ClientSecret,
-    /// The scopes to request, beside `openid`.
+    /// The scopes to request, in addition to `openid`.
     pub scopes: Vec<String>,
     /// The claim with the groups.
     pub groups_claim: String,
@@ -41,7 +41,7 @@ impl ProviderSettings {
 /// Returns the host of an issuer's address.
 ///
 /// # Errors
-/// The address is invalid, or others could read and change what is sent to it.
+/// The address is invalid, or requests to it would not be encrypted.
 pub fn issuer_host(issuer: &str) -> Result<String, String> {
     let example = "use the provider's address, such as https://id.example.org";
     let url = Url::parse(issuer).map_err(|cause| format!("{cause}; {example}"))?;

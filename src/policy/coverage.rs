@@ -15,7 +15,7 @@ pub use classes::{ClassTimes, LevelGaps};
 
 /// A part of a range, and the granularity that answers it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Segment {
+pub struct Interval {
     /// Index of the granularity in the coverage.
     pub granularity: GranularityIndex,
     /// Index of the granularity in the store.
@@ -97,8 +97,8 @@ impl<'a> Coverage<'a> {
         &self.holdings[granularity.0]
     }
 
-    fn segment(&self, granularity: GranularityIndex, range: Range<UnixMillis>) -> Segment {
-        Segment { granularity, stored: self.stored(granularity), range }
+    fn interval(&self, granularity: GranularityIndex, range: Range<UnixMillis>) -> Interval {
+        Interval { granularity, stored: self.stored(granularity), range }
     }
 
     /// Returns true when a granularity still keeps samples of a time.
@@ -116,13 +116,13 @@ impl<'a> Coverage<'a> {
     /// Returns true when all samples of a range exist in slots of a granularity, or in slots of
     /// finer granularities that fill them.
     pub fn makes_whole(&self, granularity: GranularityIndex, range: &Range<UnixMillis>) -> bool {
-        let segments = self.segments(granularity, range.clone());
+        let intervals = self.intervals(granularity, range.clone());
         let answered: i64 =
-            segments.iter().map(|segment| segment.range.end.since(segment.range.start)).sum();
+            intervals.iter().map(|interval| interval.range.end.since(interval.range.start)).sum();
         answered == range.end.since(range.start)
-            && segments.iter().all(|segment| {
-                segment.granularity <= granularity
-                    && self.is_whole(segment.granularity, &segment.range)
+            && intervals.iter().all(|interval| {
+                interval.granularity <= granularity
+                    && self.is_whole(interval.granularity, &interval.range)
             })
     }
 
@@ -136,10 +136,10 @@ impl<'a> Coverage<'a> {
         self.granularities[granularity].width_ms
     }
 
-    /// Divides a range into segments, oldest first. The granularity `asked` answers where it is
+    /// Divides a range into intervals, oldest first. The granularity `asked` answers where it is
     /// complete. Finer granularities answer where only they are complete. Coarser granularities
     /// answer the rest, the next coarser one first.
-    pub fn segments(&self, asked: GranularityIndex, range: Range<UnixMillis>) -> Vec<Segment> {
+    pub fn intervals(&self, asked: GranularityIndex, range: Range<UnixMillis>) -> Vec<Interval> {
         let all = Times::one(range);
         let mut rest = all.clone();
         let mut taken: Vec<(GranularityIndex, Times)> = Vec::new();
@@ -161,20 +161,20 @@ impl<'a> Coverage<'a> {
             taken.push((index, serves));
         }
         taken.push(self.incomplete(&all, &rest));
-        let mut segments: Vec<_> = taken
+        let mut intervals: Vec<_> = taken
             .iter()
             .flat_map(|(index, times)| times.ranges().iter().map(|part| (*index, part.clone())))
-            .map(|(index, part)| self.segment(index, part))
+            .map(|(index, part)| self.interval(index, part))
             .collect();
-        segments.sort_by_key(|segment| segment.range.start);
-        segments.dedup_by(|next, last| {
+        intervals.sort_by_key(|interval| interval.range.start);
+        intervals.dedup_by(|next, last| {
             let joins = last.granularity == next.granularity && last.range.end == next.range.start;
             if joins {
                 last.range.end = next.range.end;
             }
             joins
         });
-        segments
+        intervals
     }
 
     /// Returns the coarsest granularity, and the times for which it answers although no granularity
@@ -192,11 +192,11 @@ impl<'a> Coverage<'a> {
         (coarsest, slots.within(&kept).within(asked))
     }
 
-    /// Replaces the end of the last segment by segments of finer granularities, as far as these are
-    /// complete: samples in the last slot after the end of the range must not count.
-    pub fn with_fine_end(&self, mut segments: Vec<Segment>) -> Vec<Segment> {
-        let Some(Segment { granularity: coarsest, range, .. }) = segments.pop() else {
-            return segments;
+    /// Replaces the end of the last interval by intervals of finer granularities, as far as these
+    /// are complete: samples in the last slot after the end of the range must not count.
+    pub fn with_fine_end(&self, mut intervals: Vec<Interval>) -> Vec<Interval> {
+        let Some(Interval { granularity: coarsest, range, .. }) = intervals.pop() else {
+            return intervals;
         };
         let Range { mut start, end } = range;
         for index in coarsest.coarser().all_finer() {
@@ -205,57 +205,59 @@ impl<'a> Coverage<'a> {
             let ends_here = !continues;
             let upto = if ends_here { end } else { border };
             if start < upto {
-                segments.push(self.segment(index, start..upto));
+                intervals.push(self.interval(index, start..upto));
                 start = upto;
             }
             if ends_here {
                 break;
             }
         }
-        segments
+        intervals
     }
 
-    /// Returns the number of slots in all segments.
-    pub fn slots_of(&self, segments: &[Segment]) -> i64 {
-        let slots = |segment: &Segment| {
-            let width = self.width(segment.granularity);
-            ceil(segment.range.end, width).since(floor(segment.range.start, width)) / width
+    /// Returns the number of slots in all intervals.
+    pub fn slots_of(&self, intervals: &[Interval]) -> i64 {
+        let slots = |interval: &Interval| {
+            let width = self.width(interval.granularity);
+            ceil(interval.range.end, width).since(floor(interval.range.start, width)) / width
         };
-        segments.iter().map(slots).sum()
+        intervals.iter().map(slots).sum()
     }
 
-    /// Returns the notes for the reader of these segments.
+    /// Returns the notes for the reader of these intervals.
     pub fn notes(
         &self,
         granularity: GranularityIndex,
-        segments: &[Segment],
+        intervals: &[Interval],
         range: &Range<UnixMillis>,
     ) -> Vec<String> {
         let name = |index: GranularityIndex| &self.granularities[index].name;
         let mut notes = Vec::new();
-        for segment in segments {
-            if segment.granularity > granularity {
+        for interval in intervals {
+            if interval.granularity > granularity {
                 let (why, shown) =
-                    (self.why_not(granularity, &segment.range), name(segment.granularity));
+                    (self.why_not(granularity, &interval.range), name(interval.granularity));
                 notes.push(format!("{why}: {shown} is shown there"));
             }
-            if !self.is_whole(segment.granularity, &segment.range) {
-                let why = self.why_not(segment.granularity, &segment.range);
+            if !self.is_whole(interval.granularity, &interval.range) {
+                let why = self.why_not(interval.granularity, &interval.range);
                 notes.push(format!("{why}: samples may be missing there"));
             }
         }
-        let retired = segments.iter().rfind(|segment| self.stopped(segment.granularity).is_some());
-        if let Some((segment, until)) =
-            retired.and_then(|segment| Some((segment, self.stopped(segment.granularity)?)))
+        let retired =
+            intervals.iter().rfind(|interval| self.stopped(interval.granularity).is_some());
+        if let Some((interval, until)) =
+            retired.and_then(|interval| Some((interval, self.stopped(interval.granularity)?)))
         {
             notes.push(format!(
                 "{} has accepted no samples since {until}: later samples are missing from its part",
-                name(segment.granularity)
+                name(interval.granularity)
             ));
         }
-        let ends = iter::once(range.start).chain(segments.iter().map(|segment| segment.range.end));
+        let ends =
+            iter::once(range.start).chain(intervals.iter().map(|interval| interval.range.end));
         let starts =
-            segments.iter().map(|segment| segment.range.start).chain(iter::once(range.end));
+            intervals.iter().map(|interval| interval.range.start).chain(iter::once(range.end));
         for gap in ends.zip(starts).map(|(from, until)| from..until).filter(|gap| !gap.is_empty()) {
             let mut all = self.granularities.indexed().map(|(index, _)| index);
             notes.push(match all.find(|index| self.keeps(*index, gap.start)) {

@@ -16,17 +16,17 @@ use crate::{
     publish::{MongoUri, PublishFault, document::id_start},
 };
 
-/// The collection with the marks of all others: what was published of them.
+/// The collection that contains the mark of each other collection: how far it was published.
 const MARKS: &str = "granary";
 /// The time limit for finding a server.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// The number of [`PATIENCE`]s after which a command is given up.
-const PATIENCES_MAX: u32 = 150;
-/// The interval at which a waiting call asks whether to go on.
-const PATIENCE: Duration = Duration::from_millis(200);
-/// The code of a duplicate key: a newer document is there.
+/// The number of [`POLL_INTERVAL`]s after which a call fails.
+const POLLS_MAX: u32 = 150;
+/// The interval at which a waiting call checks whether the daemon is stopping.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
+/// The code of a duplicate key: the collection contains a newer document.
 const DUPLICATE_KEY: i32 = 11000;
-/// The time limit of the servers for the majority's confirmation.
+/// The time within which a majority of the servers must confirm a write.
 const CONFIRM_MS_MAX: i32 = 20_000;
 
 /// Documents that MongoDB confirmed.
@@ -34,7 +34,7 @@ const CONFIRM_MS_MAX: i32 = 20_000;
 pub struct Written {
     /// Documents that were inserted or replaced.
     pub documents: u64,
-    /// Documents that were not written because newer ones are there.
+    /// Documents that were not written because the collection contains newer ones.
     pub superseded: u64,
     /// Bytes of the command.
     pub bytes: u64,
@@ -117,10 +117,10 @@ impl Connection {
         self.update(database, MARKS, [change]).map(|_| ())
     }
 
-    /// Inserts documents, or replaces older ones, durably. Documents have their own `_id`.
+    /// Inserts documents, or replaces older ones with the same `_id`, durably.
     ///
     /// # Errors
-    /// MongoDB cannot be reached, or refuses: some documents may be written.
+    /// MongoDB cannot be reached, or refuses. Some documents may be written nevertheless.
     pub fn replace(
         &self,
         database: &str,
@@ -139,8 +139,8 @@ impl Connection {
         )
     }
 
-    /// Deletes the documents with a start that were not written since cells of their partition were
-    /// replaced for the `replaced`th time.
+    /// Deletes the documents that begin at `start` and are older than the last replacement of cells
+    /// in their partition: their field `replaced` is missing or less than the given number.
     ///
     /// # Errors
     /// MongoDB cannot be reached, or refuses.
@@ -152,7 +152,7 @@ impl Connection {
         replaced: u64,
     ) -> Result<(), PublishFault> {
         let first = id_start(start);
-        // The character after a hyphen.
+        // In ASCII, `.` follows the hyphen at the end of `first`.
         let end = format!("{}.", first.trim_end_matches('-'));
         let older = doc! {
             "_id": { "$gte": first, "$lt": end },
@@ -189,7 +189,7 @@ impl Connection {
         })
     }
 
-    /// Runs an update command without order, and reads all errors of its answer.
+    /// Runs an unordered update command, and checks all errors in its answer.
     fn update(
         &self,
         database: &str,
@@ -224,7 +224,7 @@ impl Connection {
         if (self.go_on)() { Ok(()) } else { Err(PublishFault::Stopping) }
     }
 
-    /// Waits for a call of the driver.
+    /// Runs a call of the driver until it returns, its time is over, or the daemon stops.
     fn run<T>(
         &self,
         operation: &str,
@@ -233,18 +233,18 @@ impl Connection {
         self.check_running()?;
         self.runtime.block_on(async {
             let mut call = pin!(call);
-            for _ in 0..PATIENCES_MAX {
-                if let Ok(outcome) = timeout(PATIENCE, &mut call).await {
+            for _ in 0..POLLS_MAX {
+                if let Ok(outcome) = timeout(POLL_INTERVAL, &mut call).await {
                     return outcome.map_err(|cause| PublishFault::of(operation, &cause));
                 }
                 self.check_running()?;
             }
-            Err(PublishFault::Slow((PATIENCE * PATIENCES_MAX).as_secs()))
+            Err(PublishFault::Slow((POLL_INTERVAL * POLLS_MAX).as_secs()))
         })
     }
 }
 
-/// Returns how many documents of an update are superseded by newer ones.
+/// Returns the number of documents of an update that newer documents supersede.
 ///
 /// # Errors
 /// A document was refused for another reason, or the majority did not confirm.

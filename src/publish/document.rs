@@ -1,4 +1,4 @@
-//! Documents in their forms, as pure functions of a series and its cells.
+//! Published documents: each form is a pure function of a series and its cells.
 //!
 //! Must never know: the store, the connection.
 
@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-/// The series and the place in time of a document.
+/// The series, the time and the version of a document.
 #[derive(Debug, Clone, Copy)]
 pub struct Described<'a> {
     /// The series.
@@ -37,7 +37,8 @@ impl Described<'_> {
         format!("{}{series:032x}", id_start(self.start))
     }
 
-    /// Returns the starts of all slots with their cells; `slots` are ascending.
+    /// Returns the starts of all slots, each with its cell if it is not empty; `slots` are
+    /// ascending.
     fn all<'s>(
         &self,
         slots: &'s [(UnixMillis, Cell)],
@@ -54,7 +55,7 @@ impl Described<'_> {
     fn timestamp_name(&self) -> &'static str {
         let span = self.granularity.document;
         let length = Span::Fixed(self.end.0 - self.start.0);
-        // A partition of former settings has documents of another length.
+        // A partition that was created under earlier settings may have documents of another length.
         if span.next(self.start) == self.end { span } else { length }.timestamp_name()
     }
 
@@ -62,7 +63,8 @@ impl Described<'_> {
         ((at.0 - self.start.0) / self.granularity.width_ms.max(1)).to_string()
     }
 
-    /// Returns the single number of a slot: the average of a gauge, the sum of other kinds.
+    /// Returns the value of a slot in the forms with one value per slot: the average of a gauge,
+    /// the sum of other kinds.
     fn number(&self, cell: &Cell) -> Option<f64> {
         let number = match self.info.kind {
             Kind::Gauge => cell.mean()?,
@@ -72,7 +74,7 @@ impl Described<'_> {
     }
 }
 
-/// Returns the beginning of the identities of documents with a start.
+/// Returns the prefix of the identities of all documents that begin at `start`.
 pub(crate) fn id_start(start: UnixMillis) -> String {
     format!("{}-", start.0.div_euclid(1000))
 }
@@ -124,7 +126,7 @@ fn build(form: Form, of: &Described<'_>, slots: &[(UnixMillis, Cell)]) -> Docume
     out
 }
 
-/// Slots by number, with all numbers of their cells; empty slots are included.
+/// Returns all slots by index, also empty ones, each with all values of its cell.
 fn nested(of: &Described<'_>, slots: &[(UnixMillis, Cell)], total: f64) -> Document {
     let mut values = Document::new();
     for (at, cell) in of.all(slots) {
@@ -153,7 +155,7 @@ fn nested(of: &Described<'_>, slots: &[(UnixMillis, Cell)], total: f64) -> Docum
     body
 }
 
-/// A list of all slots with their dates; empty ones have no field for the metric.
+/// Returns a list of all slots with their dates; empty slots have no field for the metric.
 fn levels(of: &Described<'_>, slots: &[(UnixMillis, Cell)], total: f64) -> Document {
     let field = metric_field(of.info.key.metric());
     let part = |(at, cell): (UnixMillis, Option<&Cell>)| {
@@ -171,7 +173,7 @@ fn levels(of: &Described<'_>, slots: &[(UnixMillis, Cell)], total: f64) -> Docum
     body
 }
 
-/// A list of the slots with samples, as measurements.
+/// Returns a list of the slots with samples, as measurements.
 fn bucket(of: &Described<'_>, slots: &[(UnixMillis, Cell)], samples: i64, total: f64) -> Document {
     const SECOND_MS: i64 = 1000;
     let field = metric_field(of.info.key.metric());
@@ -188,7 +190,7 @@ fn bucket(of: &Described<'_>, slots: &[(UnixMillis, Cell)], samples: i64, total:
     body
 }
 
-/// One number for each slot with samples, by its number.
+/// Returns one value for each slot with samples, by the index of the slot.
 fn numbers(of: &Described<'_>, slots: &[(UnixMillis, Cell)], total: f64) -> Document {
     let field = metric_field(of.info.key.metric());
     let number =
@@ -201,7 +203,7 @@ fn numbers(of: &Described<'_>, slots: &[(UnixMillis, Cell)], total: f64) -> Docu
     body
 }
 
-/// Returns the name of the slots of a width.
+/// Returns the name of the field that contains the slots, by the width of a slot.
 fn list_name(width_ms: i64) -> &'static str {
     match width_ms {
         1000 => "seconds",
@@ -230,7 +232,7 @@ mod tests {
         SeriesInfo { key, kind, unit: "°C".into(), sender: "".into() }
     }
 
-    /// A document of an hour of minutes, of which two have samples.
+    /// Returns a document of an hour of minutes, of which two have samples.
     fn of_hour(form: Form, info: &SeriesInfo) -> Document {
         let granularity =
             Granularity::new(60_000, Span::Fixed(HOUR), Span::Fixed(6 * HOUR), Span::Months(1));

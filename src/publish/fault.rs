@@ -1,14 +1,15 @@
-//! The reasons why MongoDB did not accept something.
+//! The reasons why a command to MongoDB failed.
 
 use mongodb::error::{Error, ErrorKind};
 
 /// The maximum length of a cause in a message.
 const CAUSE_CHARS_MAX: usize = 300;
 
-/// The codes of a deployment that elects another primary, shuts down, or whose majority is away.
+/// The error codes of a deployment that elects another primary, shuts down, or cannot reach a
+/// majority of its servers.
 const PASSING_CODES: [i32; 9] = [64, 91, 189, 10058, 10107, 11600, 11602, 13435, 13436];
 
-/// The reason why a command had no effect, or an unknown one.
+/// The reason why a command failed. The command may have had an effect nevertheless.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PublishFault {
     /// MongoDB was not reachable, has no primary or no majority, or the connection broke.

@@ -4,7 +4,7 @@
 
 use bson::Bson;
 
-/// The fields of documents in any form, which no metric and no tag replaces.
+/// The fixed fields of documents of all forms. No field of a metric or tag has one of these names.
 const OWN_FIELDS: [&str; 25] = [
     "_id",
     "metric",
@@ -33,7 +33,8 @@ const OWN_FIELDS: [&str; 25] = [
     "seconds",
 ];
 
-/// Returns a name without the characters that separate or begin the steps of a path.
+/// Returns a name without dots and without a leading `$`, which have a meaning in MongoDB's
+/// queries.
 fn plain_name(name: &str) -> String {
     let name = name.replace('.', "_");
     name.strip_prefix('$').map_or_else(|| name.clone(), |rest| format!("_{rest}"))
@@ -45,8 +46,8 @@ pub(crate) fn metric_field(metric: &str) -> String {
     if OWN_FIELDS.contains(&&*name) { format!("metric_{name}") } else { name }
 }
 
-/// Returns the field of a tag, which differs from the fields that are taken. A tag `type` is a
-/// field, because the form that has such a field allows it.
+/// Returns the field of a tag, which differs from all fixed and taken fields. A tag `type` keeps
+/// its name, because only one form has such a field, and leaves it out then.
 pub(crate) fn tag_field(tag: &str, is_taken: impl Fn(&str) -> bool) -> String {
     let mut name = plain_name(tag);
     while (name != "type" && OWN_FIELDS.contains(&&*name)) || is_taken(&name) {
@@ -55,7 +56,7 @@ pub(crate) fn tag_field(tag: &str, is_taken: impl Fn(&str) -> bool) -> String {
     name
 }
 
-/// Returns the value of a tag: a number when it is spelled as this number is printed.
+/// Returns the value of a tag: a number when the text is exactly the printed form of that number.
 pub(crate) fn tag_value(text: &str) -> Bson {
     if let Ok(number) = text.parse::<i64>()
         && number.to_string() == text

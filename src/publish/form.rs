@@ -5,14 +5,14 @@ use std::str::FromStr;
 /// The form of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Form {
-    /// Slots by number, each with all numbers of its cell, and the totals of the document.
+    /// Slots by index, each with all values of its cell, and the totals of the document.
     #[default]
     Nested,
     /// A list of parts with their dates and sums.
     Levels,
     /// A list of measurements with their times, and the sum and number of samples.
     Bucket,
-    /// One number per slot, by number.
+    /// One value per slot, by the index of the slot.
     Slots,
 }
 

@@ -43,11 +43,11 @@ pub use budget::{
 };
 pub use chart::{ChartAnswer, ChartRequest, ChartSeries, chart};
 pub use documents::{
-    CellLocation, DocumentsAnswer, DocumentsForm, DocumentsRequest, LevelPart, LevelsDocument,
-    MinuteTotals, NestedDocument, PreallocateAnswer, PreallocateRequest, PreallocatedLevel, Row,
-    ShownDocument, ShownPart, ShownSlot, SlotNumber, SlotValue, SlotValues, StoredCell,
-    StoredDocumentAnswer, StoredDocumentRequest, StoredPartition, documents, preallocate,
-    stored_document,
+    CellLocation, DocumentRow, DocumentsAnswer, DocumentsForm, DocumentsRequest, LevelPart,
+    LevelsDocument, MinuteTotals, NestedDocument, PreallocateAnswer, PreallocateRequest,
+    PreallocatedLevel, ShownDocument, ShownPart, ShownSlot, SlotNumber, SlotValue, SlotValues,
+    StoredCell, StoredDocumentAnswer, StoredDocumentRequest, StoredPartition, documents,
+    preallocate, stored_document,
 };
 pub use error::QueryError;
 pub use expression_limits::ExpressionLimits;

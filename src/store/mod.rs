@@ -77,7 +77,7 @@ pub use fuzzing::{fuzz_head, fuzz_rows, fuzz_sealed};
 pub use handle::{
     CheckedFile, ClosedStore, Count, Counters, LastSample, SealReport, Store, append_audit,
 };
-pub use head::row::{Row as HeadRow, RowWriter as HeadRowWriter};
+pub use head::row::{HeadRow, HeadRowWriter};
 pub use journal::record_log::{LogFault, RECORD_BYTES_MAX, RecordLog, RecordVisitor};
 pub use limits::StoreLimits;
 pub use objects::{

@@ -54,7 +54,7 @@ pub enum Shortfall {
     Disk,
     /// The TLS certificate has expired, or its changed files cannot be used.
     Certificate,
-    /// Documents are not published, because MongoDB is away or refuses them.
+    /// Documents are not published, because MongoDB is not available or refuses them.
     Publish,
 }
 

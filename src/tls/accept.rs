@@ -10,13 +10,13 @@ use tokio_rustls::TlsAcceptor;
 
 use super::Stream;
 
-/// The first byte of a handshake (RFC 8446, section 5.1: the content type).
+/// The first byte of a handshake: the content type of RFC 8446, section 5.1.
 const HANDSHAKE: u8 = 0x16;
 
 /// The handshakes of a listener. Clones share the limit.
 #[derive(Debug, Clone)]
 pub struct Handshakes {
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     time_max: Duration,
 }
 
@@ -61,7 +61,7 @@ impl Handshakes {
     /// Creates a limit: connections with further handshakes are closed. They do not wait, because
     /// clients that never finish would block the others.
     pub fn new(handshakes_max: usize, time_max: Duration) -> Self {
-        Self { places: Arc::new(Semaphore::new(handshakes_max)), time_max }
+        Self { permits: Arc::new(Semaphore::new(handshakes_max)), time_max }
     }
 
     /// Completes the handshake of a new connection.
@@ -73,7 +73,7 @@ impl Handshakes {
         stream: TcpStream,
         config: Arc<ServerConfig>,
     ) -> Result<Stream, NotAccepted> {
-        let Ok(_place) = self.places.try_acquire() else { return Err(NotAccepted::TooMany) };
+        let Ok(_permit) = self.permits.try_acquire() else { return Err(NotAccepted::TooMany) };
         let handshake = async {
             let mut first = [HANDSHAKE];
             stream.peek(&mut first).await.map_err(NotAccepted::Failed)?;

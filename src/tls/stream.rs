@@ -13,12 +13,12 @@ use tokio::{
 };
 use tokio_rustls::server::TlsStream;
 
-/// A connection. See the module.
+/// A connection, plain or encrypted.
 #[derive(Debug)]
 pub enum Stream {
     /// A connection without TLS.
     Plain(TcpStream),
-    /// A connection after the handshake; its buffers are larger than the other variant.
+    /// A connection after the handshake. It is boxed, because its buffers are large.
     Tls(Box<TlsStream<TcpStream>>),
 }
 

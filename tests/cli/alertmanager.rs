@@ -150,7 +150,7 @@ fn alerts_that_an_alertmanager_rejects_do_not_delay_others() {
     });
 }
 
-/// A process of the real Alertmanager, which ends with this value.
+/// A process of the real Alertmanager, which is killed when this value is dropped.
 pub(crate) struct RealAlertmanager {
     process: Child,
     pub(crate) url: String,

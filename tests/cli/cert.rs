@@ -14,14 +14,14 @@ fn cert(folder: &Path, args: &[&str]) -> Output {
     granary().arg("cert").args(args).current_dir(folder).output().unwrap()
 }
 
-/// Runs a command in the folder, which succeeds, and returns its output.
+/// Runs a command in the folder, which must succeed, and returns its output.
 fn made(folder: &Path, args: &[&str]) -> String {
     let output = cert(folder, args);
     assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Runs a command in the folder, which fails, and returns its error.
+/// Runs a command in the folder, which must fail, and returns its error.
 fn refused(folder: &Path, args: &[&str]) -> String {
     let output = cert(folder, args);
     assert!(!output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stdout));
@@ -81,7 +81,7 @@ fn openssl_accepts_the_certificates_for_their_names_and_purposes() {
     }
     let text = openssl(at, &["x509", "-in", "tls/ca.pem", "-noout", "-text"]);
     assert!(text.contains("CA:TRUE, pathlen:0"), "{text}");
-    // The pin is that of openssl and curl.
+    // openssl computes the same pin.
     openssl(at, &["x509", "-in", "tls/server.pem", "-noout", "-pubkey", "-out", "public.pem"]);
     openssl(at, &["pkey", "-pubin", "-in", "public.pem", "-outform", "der", "-out", "public.der"]);
     let digest = openssl(at, &["dgst", "-sha256", "-r", "public.der"]);

@@ -157,7 +157,7 @@ fn a_deletion_that_would_divide_a_cell_or_lacks_an_end_is_refused_and_changes_no
 }
 
 #[test]
-fn parameters_at_the_wrong_place_of_a_deletion_are_refused() {
+fn parameters_at_the_wrong_position_of_a_deletion_are_refused() {
     let daemon = start_with_samples();
     let send = |method: &str, uri: &str, body: String| {
         let request = ureq::http::Request::builder().method(method);

@@ -1,4 +1,4 @@
-//! https of commands and agents: what they trust, and what they say when they do not.
+//! https of commands and agents: the servers that they trust, and the errors about others.
 
 use std::{
     fs,
@@ -103,7 +103,7 @@ fn commands_trust_the_system_a_ca_or_a_pin() {
     let shown = granary().args(["cert", "show", &url]).output().unwrap();
     let shown = String::from_utf8(shown.stdout).unwrap();
     assert!(shown.contains("names    localhost\n") && shown.contains(&pin), "{shown}");
-    // A pin replaces the name, a CA does not.
+    // With a pin, the host name is not checked; with a CA, it is.
     let by_address = scene.proxy.url("127.0.0.1");
     let names = "is for localhost, not for 127.0.0.1";
     refuses(&by_address, &["--ca-file", &ca], &[names, "use a name of the certificate"]);
@@ -122,7 +122,7 @@ fn errors_of_https_say_what_to_do() {
     refuses(&mixed_up, &[], &["https://"]);
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     refuses(&format!("https://{closed}"), &[], &["is the daemon running?"]);
-    // A certificate that has expired, and one that is not valid yet.
+    // One certificate has expired, and one is not valid yet.
     for (from, to, expected) in [
         (2020, 2021, ["expired at 2021-01-01T00:00:00Z", "renew it"]),
         (2100, 2101, ["valid from 2100-01-01T00:00:00Z on", "clock"]),
@@ -239,7 +239,7 @@ impl Agent {
 
 impl Drop for Agent {
     fn drop(&mut self) {
-        // It has ended already unless the test failed.
+        // The agent has ended already, unless the test failed.
         drop(self.child.kill());
         drop(self.child.wait());
     }
@@ -269,7 +269,7 @@ fn an_agent_follows_an_exchanged_ca_without_a_restart_and_loses_nothing() {
     scene.proxy.exchange(scene.folder.path());
     agent.wait_above(daemon, "samples_acknowledged_total", delivered);
     assert_eq!(agent.total("requests_failed_total"), Some(0), "{}", agent.log());
-    // Another CA: the agent keeps its samples.
+    // While another CA signed the certificate, the agent keeps its samples.
     let other = tempfile::tempdir().unwrap();
     make_certificates(other.path(), "localhost");
     scene.proxy.exchange(other.path());

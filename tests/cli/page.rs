@@ -18,7 +18,7 @@ const HEADERS: [(&str, &str); 6] = [
     ("cross-origin-opener-policy", "same-origin"),
 ];
 
-/// Sends a request and returns the answer as it is.
+/// Sends a request, and returns the answer unchanged.
 fn send_raw(daemon: &Daemon, method: &str, path: &str, headers: &[(&str, &str)]) -> Response<Body> {
     let request = ureq::http::Request::builder().method(method);
     let request = request.uri(format!("{}{path}", daemon.url));

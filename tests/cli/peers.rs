@@ -85,7 +85,8 @@ pub(crate) fn wait_until(what: &str, mut is_done: impl FnMut() -> bool) {
     panic!("timed out waiting for {what}");
 }
 
-/// The process of a sender, which stops in order when this value is dropped.
+/// The process of a sender. When this value is dropped, the process is asked to stop, and waited
+/// for.
 struct Sender(Child);
 
 impl Sender {
@@ -247,7 +248,8 @@ fn carbon_c_relay_delivers_all_samples() {
     }
 }
 
-/// Returns the Python that has the clients which `.ci/run` installs.
+/// Returns a command of the Python interpreter that has the client libraries which `.ci/run`
+/// installs.
 pub(crate) fn python() -> Command {
     Command::new(std::env::var("GRANARY_TEST_PYTHON").unwrap_or_else(|_| "python3".to_owned()))
 }

@@ -1,4 +1,4 @@
-//! Publishing to a MongoDB that is away: nobody waits, and no password is shown.
+//! Publishing to a MongoDB that is not available: nothing waits for it, and no password is shown.
 
 use serde_json::json;
 

@@ -6,7 +6,7 @@ use std::{
     process::Command,
 };
 
-/// A small file system, which is unmounted with this value.
+/// A small file system, which is unmounted when this value is dropped.
 pub(crate) struct SmallDisk {
     dir: tempfile::TempDir,
     _image: Option<tempfile::TempDir>,

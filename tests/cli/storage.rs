@@ -34,7 +34,7 @@ fn the_storage_over_http_equals_the_files_on_disk() {
     assert_eq!((&minutes["name"], &minutes["retention"]), (&json!("1m"), &json!("2d")));
     let files = partition_files(&daemon.data(""), "1m");
     let partitions = minutes["partitions"].as_array().unwrap();
-    // Others, of the current and the next hours, exist for reserved space and shells.
+    // Other partitions, of the current and the next hours, exist for reserved space and shells.
     let over: Vec<_> = partitions.iter().filter(|each| each["state"] == "over").collect();
     assert_eq!(over.len(), 1, "{partitions:?}");
     let partition = over[0];

@@ -24,7 +24,7 @@ pub(crate) struct TlsProxy {
     config: Arc<Mutex<Arc<ServerConfig>>>,
 }
 
-/// Makes a CA and a server certificate in a folder, with the command of the user.
+/// Makes a CA and a server certificate in a folder with `granary cert`.
 pub(crate) fn make_certificates(folder: &Path, hosts: &str) {
     for args in [&["ca"][..], &["server", "--host", hosts]] {
         let output = crate::daemon::granary()

@@ -1,4 +1,5 @@
-//! Followed documents: what a checkpoint, late samples and an erasure changed, and nothing else.
+//! Followed documents: the store reports exactly those that a checkpoint, late samples and an
+//! erasure changed.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +40,7 @@ fn changed_documents_are_noted_exactly_once_they_are_followed() {
     assert_eq!(take(&store).0, BTreeMap::new(), "nobody followed");
     store.follow_documents();
     assert!(!store.has_changed());
-    // The first documents of a series, and a late sample of another one.
+    // Changes: the first documents of a series, and a late sample of another series.
     send(&mut appender, sample(ids[1], SIX.plus(HOUR)), NOW);
     send(&mut appender, sample(ids[0], SIX.plus(5 * MINUTE)), NOW);
     assert!(!store.has_changed(), "the cells are in memory");

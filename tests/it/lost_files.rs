@@ -111,7 +111,8 @@ fn the_hole_of_a_lost_partition_is_as_long_as_the_partition_whatever_the_setting
             drop(store);
             assert_eq!(faults(&path(name), NOW), [""; 0]);
         }
-        // The hole is noted until an operator removes the mark, and then never again.
+        // The hole exists until an operator removes the marker of the lost file, and does not
+        // return.
         fs::remove_dir_all(path("data/damaged")).unwrap();
         assert_eq!(reopen("2h").0.gaps()[0].holes, []);
     }

@@ -200,7 +200,7 @@ fn a_rule_of_retention_can_select_a_project_whose_files_are_its_own() {
         let own = levels.iter().position(|level| level == "5m@of_red").unwrap();
         assert_eq!((count(&default, 0), count(&red, 0)), (1, 0), "{restarts}: {levels:?}");
         assert_eq!((count(&default, own), count(&red, own)), (0, 1));
-        // Both have the same key, and only the files of the rule count for the project.
+        // Both series have the same key, and only the files of the rule count for the project.
         let bytes = [&default, &red].map(|project| store.for_project(project).bytes_of_project());
         let of_rule = store
             .partitions()

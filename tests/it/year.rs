@@ -27,7 +27,7 @@ fn nothing_grows_after_every_retention_is_reached_although_hosts_change() {
     let dir = tempfile::tempdir().unwrap();
     let mut simulation = Simulation::new(dir.path(), run, START);
     let settled = simulation.run.steady_after_ms();
-    // The maximum of each number, before and after a time.
+    // The maximum of each number, in the first and in the last 12 hours after it settled.
     let mut most = [BTreeMap::new(), BTreeMap::new()];
     while simulation.now.0 < START.0 + settled + 24 * HOUR {
         simulation.step();
@@ -52,9 +52,9 @@ fn nothing_grows_after_every_retention_is_reached_although_hosts_change() {
     // The table doubles once when entries of removed keys fill it; the time depends on the hash
     // seed.
     let doubled = 512 * (size_of::<u32>() as u64 + 1);
-    let is_of_places =
+    let growth_is_per_id =
         grown("dictionary") <= 32 * 6 * 25 + doubled && grown("states") <= 40 * 6 * 25;
-    assert!(is_of_places, "{before:?}, then {after:?}");
+    assert!(growth_is_per_id, "{before:?}, then {after:?}");
     // Each host present within the longest retention, plus one partition, has 25 series.
     assert!(known <= (8 + 8 + 2) * 25, "{known}");
     let (store, _) = simulation.restart(dir.path());
@@ -114,7 +114,8 @@ fn year_with_rules(hosts: usize) -> (Plan, u64) {
     (plan, most)
 }
 
-/// Checks the used bytes against the planned ones, which are at least this share.
+/// Checks that the used bytes are at least this share of the planned ones, and at most a tenth more
+/// than planned.
 #[expect(clippy::print_stderr, reason = "the figures are shown with --nocapture")]
 fn check_share(planned: u64, used: u64, share_min: f64) {
     let share = used as f64 / planned as f64;

@@ -73,7 +73,7 @@ fn open(medium: &FaultyMedium) -> Result<(Store, Appender), StoreError> {
     opened.map(|(store, appender, _)| (store, appender))
 }
 
-/// Times that cut slots of five minutes, of an hour and of a day.
+/// Returns a request whose times cut slots of five minutes, of an hour and of a day.
 fn request() -> ErasureRequest {
     let matchers = vec![Matcher { tag: "__name__".into(), value: "golden_metric".into() }];
     ErasureRequest { matchers, range: NOW.minus(3 * HOUR - 7 * MINUTE)..NOW.minus(57 * MINUTE) }

@@ -112,7 +112,8 @@ fn reading(series: SeriesId, minute: i64, value: f64) -> NewReading {
     NewReading { series, at: at(minute), value }
 }
 
-/// Readings in documents, in the head and in memory, and one for a minute without a reading.
+/// Returns readings in documents, in the head and in memory, and one for a minute without a
+/// reading.
 fn readings() -> Vec<NewReading> {
     let minutes = [0, 1, 59, 60, 130, 238, 239, 240, 245];
     let of = |series| move |minute: &i64| reading(series, *minute, 1000.0 - *minute as f64);

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 /// The time after which a test gives up.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// A running daemon, which ends with this value.
+/// A running daemon, which is killed when this value is dropped.
 pub(crate) struct Daemon {
     child: Option<Child>,
     pub(crate) url: String,
@@ -164,8 +164,8 @@ impl Daemon {
         self.child = Some(command.stderr(log).stdout(Stdio::null()).spawn().unwrap());
     }
 
-    /// Waits until the process is ready or has ended. Returns its log if it has ended, which must
-    /// be with a failure.
+    /// Waits until the process is ready or has ended. Returns the log of a process that has ended;
+    /// its exit code must be a failure.
     pub(crate) fn wait_until_ready_or_ended(&mut self) -> Option<String> {
         let since = now();
         while !self.is_ready() {

@@ -34,7 +34,7 @@ pub(crate) struct Values {
 }
 
 impl Values {
-    /// Values for hosts with the same number of metrics.
+    /// Returns values for hosts with the same number of metrics.
     pub(crate) fn new(hosts: usize, metrics: usize, seed: u64) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
         let current = (0..hosts * metrics).map(|_| (random.f64() * 1000.0).floor()).collect();

@@ -24,7 +24,7 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).to_owned()
 }
 
-/// README.md, CONTRIBUTING.md and all of docs/.
+/// Returns the pages: README.md, CONTRIBUTING.md and all of docs/.
 pub(crate) fn pages() -> Vec<Page> {
     let mut names = vec!["README.md".to_owned(), "CONTRIBUTING.md".to_owned()];
     for entry in fs::read_dir(root().join("docs")).unwrap() {

@@ -1,4 +1,4 @@
-//! `granary-agent enroll`: a key of the daemon for this host, for a one-time code.
+//! `granary-agent enroll`: exchanges a one-time code for a key of the daemon for this host.
 //!
 //! Must never know: how the key is requested and stored.
 

@@ -68,7 +68,7 @@ impl Source for ScriptSource {
     }
 
     fn sample(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
-        // There is no run slot only when the agent stops.
+        // Run slots are only refused while the agent stops.
         let Some(slot) = self.run_slots.acquire() else { return Ok(()) };
         let watch = Stopwatch::start();
         let outcome = self.run(now_ms, &slot);
@@ -118,7 +118,8 @@ mod tests {
             let tags: Vec<_> = reading.tags.iter().map(|(k, v)| format!("{k}={v}")).collect();
             (format!("{}{{{}}}", reading.metric, tags.join(",")), reading.value)
         };
-        let problems = readings.problems().iter().map(|(place, cause)| format!("{place}: {cause}"));
+        let problems =
+            readings.problems().iter().map(|(object, cause)| format!("{object}: {cause}"));
         (readings.as_slice().iter().map(entry).collect(), problems.collect())
     }
 

@@ -137,7 +137,7 @@ impl Source for Server {
         "mongodb"
     }
 
-    fn place(&self) -> String {
+    fn object(&self) -> String {
         format!("mongodb {}", self.target.host())
     }
 

@@ -43,7 +43,7 @@ impl Target {
             // An arbiter has no users, so further queries are not permitted.
             Err(fault) if role == Role::Arbiter && fault.is_unauthorized() => {}
             Err(fault @ Fault::Refused(..)) => {
-                readings.problem(self.problem_place("serverStatus"), fault);
+                readings.problem(self.problem_object("serverStatus"), fault);
             }
             Err(fault) => return Err(fault),
         }
@@ -55,7 +55,7 @@ impl Target {
         self.continue_sweep(now_ms, watch).await
     }
 
-    fn problem_place(&self, command: &str) -> String {
+    fn problem_object(&self, command: &str) -> String {
         format!("mongodb {} {command}", self.host)
     }
 
@@ -71,9 +71,9 @@ impl Target {
             Ok(response) => Ok(Some(response)),
             Err(fault @ Fault::Refused(..)) => {
                 let is_expected = self.server_role.role == Role::Arbiter && fault.is_unauthorized();
-                let place = self.problem_place(&name);
+                let object = self.problem_object(&name);
                 if let Some(readings) = self.readings.as_mut().filter(|_| !is_expected) {
-                    readings.problem(place, fault);
+                    readings.problem(object, fault);
                 }
                 Ok(None)
             }

@@ -261,9 +261,9 @@ fn missing_privileges_only_affect_the_commands_that_need_them() {
     let mut agent = agent_for(&[&server.address], LONG_TIMEOUT);
     let readings = sample_round(&mut agent, NOW_MS);
     assert_eq!(value(&readings, &server.address, "mongodb_opcounter_query"), Some(12.0));
-    let places: Vec<_> =
+    let objects: Vec<_> =
         readings.problems().keys().map(|p| p.rsplit(' ').next().unwrap()).collect();
-    assert_eq!(places, ["aggregate", "find", "listDatabases", "replSetGetStatus"]);
+    assert_eq!(objects, ["aggregate", "find", "listDatabases", "replSetGetStatus"]);
     assert_eq!(value(&readings, &server.address, "mongodb_collect_failures"), Some(5.0));
 }
 

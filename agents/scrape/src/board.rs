@@ -61,7 +61,7 @@ pub(crate) struct Board {
     waiting: VecDeque<Samples>,
     dropped_samples: u64,
     missed: u64,
-    /// Problems of discovery, by place.
+    /// Problems of discovery, by object.
     faults: HashMap<String, String>,
 }
 
@@ -229,21 +229,21 @@ impl Board {
         !self.waiting.is_empty()
     }
 
-    /// Sets or clears the problem of a place of discovery.
-    pub(crate) fn set_fault(&mut self, place: String, fault: Option<String>) {
+    /// Sets or clears the problem of an object of discovery.
+    pub(crate) fn set_fault(&mut self, object: String, fault: Option<String>) {
         match fault {
-            Some(fault) => drop(self.faults.insert(place, fault)),
-            None => drop(self.faults.remove(&place)),
+            Some(fault) => drop(self.faults.insert(object, fault)),
+            None => drop(self.faults.remove(&object)),
         }
     }
 
-    /// Returns the current problems: place and cause.
+    /// Returns the current problems: object and cause.
     pub(crate) fn problems(&self) -> Vec<(String, String)> {
         let failing = |entry: &Entry| -> Option<(String, String)> {
             let Target { url, .. } = &entry.assigned_target.target;
             Some((format!("target {url}"), entry.problem.clone()?))
         };
-        let faults = self.faults.iter().map(|(place, fault)| (place.clone(), fault.clone()));
+        let faults = self.faults.iter().map(|(object, fault)| (object.clone(), fault.clone()));
         let mut all: Vec<_> = self.entries.values().filter_map(failing).chain(faults).collect();
         all.sort();
         all

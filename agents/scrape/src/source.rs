@@ -63,8 +63,8 @@ impl Source for Scrape {
         for samples in scraped_samples {
             samples.readings.into_iter().for_each(|reading| readings.push_known(reading));
         }
-        for (place, cause) in problems {
-            readings.problem(place, cause);
+        for (object, cause) in problems {
+            readings.problem(object, cause);
         }
         let ScrapeCounts { up, down, missed, dropped_samples, refused_memory, bytes } = counts;
         let host = ("host", &*self.agent);

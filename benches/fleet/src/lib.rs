@@ -1,8 +1,8 @@
 //! `granary-bench`: a synthetic fleet that drives a running daemon.
 //!
 //! A plan determines what each host sends in each round, threads send it, and a report summarizes
-//! the responses. The program uses the agents' protocol or remote write, and knows nothing else of
-//! the daemon.
+//! the responses. The program uses the agents' protocol or remote write, and knows nothing else
+//! about the daemon.
 
 mod args;
 mod daemon;

@@ -30,7 +30,7 @@ impl HostSeries {
     pub(super) async fn write(&mut self, hosts: &KnownHosts, recording: &Recording) {
         let now = hosts.time();
         let at = now.0 - now.0.rem_euclid(WRITE_INTERVAL_MS);
-        // Listing a large fleet costs more than all other checks of each second.
+        // Listing a large fleet each second would cost more than all other work of the alerter.
         if at == self.last {
             return;
         }

@@ -57,7 +57,7 @@ pub struct AlerterParts {
     pub lifeline: Lifeline,
 }
 
-/// The role. It waits for the disk, so it needs an arbiter of its own.
+/// The actor of this role. It waits for the disk, so it needs its own arbiter.
 #[derive(Debug)]
 pub struct Alerter {
     shared: Arc<Shared>,

@@ -52,7 +52,7 @@ pub enum CollectFault {
         /// The quota.
         per_second: u64,
     },
-    /// The files of the project have the bytes that it may use.
+    /// The files of the project have reached its limit of bytes.
     #[error(
         "the project {project} has {bytes} bytes on disk and may have {bytes_max}: keep its series \
          for a shorter time, or ask the administrator to raise disk_max of the project in \

@@ -1,7 +1,7 @@
 //! Replacement of stored readings, for batches of JSON with `replace`.
 //!
-//! A checkpoint runs before the writer replaces readings, so that the writer's own one is short.
-//! Must never know: encodings of batches, HTTP.
+//! A checkpoint runs before the writer replaces readings, so that the checkpoint of the replacement
+//! itself is short. Must never know: encodings of batches, HTTP.
 
 use granary_protocol::BatchView;
 use tokio::{sync::Mutex, task::spawn_blocking};
@@ -81,14 +81,15 @@ fn name(store: &Store, series: SeriesId) -> String {
     dictionary.key(merged).map(ToString::to_string).unwrap_or_default()
 }
 
-/// Lets the writer replace the readings between two checkpoints, and completes the change of files.
+/// Sends the readings to the writer, which replaces them only between two checkpoints, and
+/// completes the change of files.
 async fn commit(
     readings: &[NewReading],
     parts: &CollectorParts,
 ) -> Result<Vec<ReplaceVerdict>, WriteFault> {
     for _ in 0..ATTEMPTS {
         let (store, now) = (parts.store.clone(), parts.clock.moment());
-        // Waits until a checkpoint or a snapshot is complete.
+        // This call also waits until a running checkpoint or snapshot is complete.
         run_blocking(move || store.checkpoint(now).map(drop)).await?;
         if let Some(verdicts) = parts.writer.replace(readings.to_vec()).await? {
             let store = parts.store.clone();

@@ -12,8 +12,8 @@ use crate::{
 /// The names of clients that may send.
 #[derive(Debug, Clone)]
 pub struct GraphiteClients {
-    /// The names, of which a certificate must have one; a reload changes them. `None`: every client
-    /// whose handshake succeeds may send.
+    /// The accepted names: a certificate must have one of them. A reload changes them. `None`:
+    /// every client whose handshake succeeds may send.
     pub names: LiveValue<Option<HashSet<String>>>,
     /// The clock, by which certificates expire.
     pub clock: TrustedClock,

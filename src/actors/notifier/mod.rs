@@ -48,7 +48,7 @@ pub struct NotifierParts {
     pub lifeline: Lifeline,
 }
 
-/// The role. It waits for the disk, so it needs an arbiter of its own.
+/// The actor of this role. It waits for the disk, so it needs its own arbiter.
 pub struct Notifier {
     parts: NotifierParts,
     groups: Groups,

@@ -1,4 +1,4 @@
-//! The collections whose documents are not published yet, and what is known of the others.
+//! The collections whose documents are not published yet, and the known marks of all collections.
 //!
 //! Pure decisions. Must never know: the connection, the cells.
 
@@ -10,16 +10,16 @@ use crate::{
     store::{ChangedSeries, FollowedPartition, Store},
 };
 
-/// The partitions of all levels of one width with the same name, whose documents are in one
-/// collection.
+/// The partitions whose documents are in one collection: partitions with the same name, of all
+/// levels with the same slot width.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Group {
+pub(super) struct CollectionGroup {
     /// The name of the collection.
     pub(super) collection: String,
-    /// The granularity of the settings with this width.
+    /// The granularity of the settings with this slot width.
     pub(super) granularity: GranularityIndex,
     pub(super) form: Form,
-    /// The start of the partitions, which orders the work.
+    /// The start of the partitions; the oldest ones are published first.
     pub(super) start: UnixMillis,
     /// The last journal record that all documents contain.
     pub(super) through: u64,
@@ -38,8 +38,8 @@ pub(super) fn groups(
     store: &Store,
     forms: &[(GranularityIndex, Form)],
     partitions: &[FollowedPartition],
-) -> Vec<Group> {
-    let mut all: BTreeMap<String, Group> = BTreeMap::new();
+) -> Vec<CollectionGroup> {
+    let mut all: BTreeMap<String, CollectionGroup> = BTreeMap::new();
     for partition in partitions {
         let level = store.granularity(partition.level);
         let of_width = |(index, _): &&(GranularityIndex, Form)| {
@@ -47,7 +47,7 @@ pub(super) fn groups(
         };
         let Some((granularity, form)) = forms.iter().find(of_width).copied() else { continue };
         let collection = format!("{}.{}", store.granularity(granularity).name, partition.name);
-        let group = all.entry(collection.clone()).or_insert_with(|| Group {
+        let group = all.entry(collection.clone()).or_insert_with(|| CollectionGroup {
             collection,
             granularity,
             form,
@@ -63,7 +63,7 @@ pub(super) fn groups(
     all.into_values().collect()
 }
 
-impl Group {
+impl CollectionGroup {
     fn add(&mut self, level: &str, partition: &FollowedPartition) {
         let FollowedPartition { through, until, replaced, .. } = partition;
         self.through = self.through.max(*through);
@@ -103,7 +103,7 @@ fn add_series(
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct KnownMark {
     text: String,
-    /// True when all changes since the mark were noted.
+    /// True when all changes since the mark are known.
     is_followed: bool,
 }
 
@@ -111,11 +111,11 @@ struct KnownMark {
 #[derive(Debug, Default)]
 pub(super) struct Backlog {
     marks: BTreeMap<String, KnownMark>,
-    waiting: BTreeMap<String, Group>,
+    waiting: BTreeMap<String, CollectionGroup>,
 }
 
 impl Backlog {
-    /// Returns true when nothing waits.
+    /// Returns true when no documents wait.
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
@@ -126,7 +126,8 @@ impl Backlog {
         self.waiting.values().any(|group| group.changed.values().any(is_set))
     }
 
-    /// Replaces the sets of a refused collection by all series, because it may be refused for long.
+    /// Replaces the sets of series of a refused collection by all series: MongoDB may refuse it for
+    /// a long time, and sets need memory.
     pub(super) fn widen(&mut self, collection: &str) {
         let group = self.waiting.get_mut(collection);
         for (_, series) in group.into_iter().flat_map(|group| group.changed.values_mut()) {
@@ -134,8 +135,8 @@ impl Backlog {
         }
     }
 
-    /// Notes the marks in MongoDB. Where they are not as they were left, everything is published
-    /// again.
+    /// Notes the marks in MongoDB. When another program changed a mark, its collection is published
+    /// again as a whole.
     pub(super) fn note_marks(&mut self, found: BTreeMap<String, String>) {
         let before = std::mem::take(&mut self.marks);
         for (collection, text) in found {
@@ -153,7 +154,7 @@ impl Backlog {
     }
 
     /// Adds the documents that are not published.
-    pub(super) fn add(&mut self, groups: &[Group]) {
+    pub(super) fn add(&mut self, groups: &[CollectionGroup]) {
         for group in groups {
             let mark = self.marks.get_mut(&group.collection);
             let is_equal = mark.as_ref().is_some_and(|mark| mark.text == group.mark);
@@ -163,7 +164,7 @@ impl Backlog {
             }
             let mut group = group.clone();
             let waiting = self.waiting.remove(&group.collection);
-            // What waits contains everything that was behind when it was found.
+            // A waiting group already contains everything that was not published when it was added.
             if !is_followed && waiting.is_none() {
                 group.add_all();
             }
@@ -177,7 +178,7 @@ impl Backlog {
         }
     }
 
-    /// Returns the names of the collections that wait, the oldest first.
+    /// Returns the names of the waiting collections, the oldest first.
     pub(super) fn names(&self) -> Vec<String> {
         let mut all: Vec<_> =
             self.waiting.values().map(|group| (group.start, group.collection.clone())).collect();
@@ -186,7 +187,7 @@ impl Backlog {
     }
 
     /// Returns the work on a collection.
-    pub(super) fn get_mut(&mut self, collection: &str) -> Option<&mut Group> {
+    pub(super) fn get_mut(&mut self, collection: &str) -> Option<&mut CollectionGroup> {
         self.waiting.get_mut(collection)
     }
 
@@ -198,7 +199,7 @@ impl Backlog {
         }
     }
 
-    /// Removes the work on a collection whose partition is gone. The mark stays.
+    /// Removes the work on a collection whose partition was dropped. The mark stays.
     pub(super) fn leave(&mut self, collection: &str) {
         self.waiting.remove(collection);
     }
@@ -215,10 +216,10 @@ mod tests {
     use super::*;
     use crate::{model::SeriesId, store::SeriesSet};
 
-    fn group(mark: &str, changed: &[i64]) -> Group {
+    fn group(mark: &str, changed: &[i64]) -> CollectionGroup {
         let (start, end) = (UnixMillis(0), UnixMillis(10));
         let series = ChangedSeries::Some(SeriesSet::default());
-        Group {
+        CollectionGroup {
             collection: "1h.a".to_owned(),
             granularity: GranularityIndex(0),
             form: Form::Nested,
@@ -231,7 +232,8 @@ mod tests {
         }
     }
 
-    /// Returns the starts that wait, each with whether all series are published.
+    /// Returns the starts of the waiting documents, each with true if the documents of all series
+    /// wait.
     fn waiting(backlog: &Backlog) -> Vec<(i64, bool)> {
         let groups = backlog.waiting.values().flat_map(|group| &group.changed);
         groups.map(|(start, (_, series))| (start.0, *series == ChangedSeries::All)).collect()

@@ -1,5 +1,5 @@
-//! The collections that have expired: their partitions are past the retention of all levels, and
-//! gone from the store. A late write that created a collection again is found in the same way.
+//! The collections that have expired: their partitions are past the retention of all levels, and no
+//! longer in the store. A collection that a late write created again expires in the same way.
 //!
 //! Must never know: the connection.
 
@@ -11,7 +11,8 @@ use crate::{
     store::{Store, start_of_partition},
 };
 
-/// Returns the expired collections among the names. Other names are left alone.
+/// Returns the names of expired collections among `names`. Names that are not those of collections
+/// of documents never expire.
 pub(super) fn expired(store: &Store, names: &[String], now: Moment) -> Vec<String> {
     let partitions = store.partitions();
     let width = |level| store.granularity(level).width_ms;

@@ -1,10 +1,10 @@
 //! The publisher: writes finished documents into MongoDB, and drops expired collections there.
 //!
-//! Checkpoints, late samples and erasures change documents, and the role follows. Documents have
-//! absolute values, and the mark of a collection is stored in the same database after its
-//! documents, so whatever is interrupted is repeated and changes nothing. While MongoDB is away,
-//! the store notes what changed in a limited size, and nobody waits. Must never know: the bytes of
-//! documents, the driver.
+//! Checkpoints, late samples and erasures change documents, and the role publishes the changed
+//! ones. Documents have absolute values, and the mark of a collection is stored in the same
+//! database after its documents. Therefore, an interrupted publication can be repeated at any time.
+//! While MongoDB is not available, the store notes the changed documents within a memory limit, and
+//! nothing waits for MongoDB. Must never know: the bytes of documents, the driver.
 
 mod backlog;
 mod expiry;
@@ -25,14 +25,14 @@ use crate::{
     store::{Store, StoreError},
     telemetry::{Health, Metrics, Shortfall},
 };
-use backlog::{Backlog, Group, groups};
+use backlog::{Backlog, CollectionGroup, groups};
 use sending::Sender;
 
-/// The interval between two looks for changed documents.
+/// The interval between two checks for changed documents.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
-/// The interval between two looks at the marks and for expired collections.
+/// The interval between two checks of the marks and of expired collections.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
-/// The name of all work in the retries.
+/// The only name in the role's retries, which count failures by name.
 const WORK: &str = "documents";
 
 /// The parts of the role.
@@ -47,7 +47,8 @@ pub struct PublisherParts {
     pub lifeline: Lifeline,
     pub stop_flag: StopFlag,
     pub uri: MongoUri,
-    /// The name of the database of the project `default`, and the beginning of those of others.
+    /// The name of the database of the project `default`, and the prefix of the names for other
+    /// projects.
     pub database: String,
     /// The form of the documents of each published granularity.
     pub forms: Vec<(GranularityIndex, Form)>,
@@ -89,7 +90,8 @@ pub(super) enum Fault {
 }
 
 impl Fault {
-    /// Returns true when other documents can still be published.
+    /// Returns true when the fault concerns one collection only, so that others can still be
+    /// published.
     fn is_of_one_collection(&self) -> bool {
         match self {
             Self::MongoDb(fault) => fault.is_refusal(),
@@ -104,7 +106,7 @@ struct Database {
     store: Store,
     name: String,
     backlog: Backlog,
-    /// The reason why MongoDB did not let the marks be read.
+    /// The reason why MongoDB refused to read the marks.
     refused: Option<PublishFault>,
 }
 
@@ -114,9 +116,9 @@ struct Role {
     databases: Vec<Database>,
     connection: Option<Connection>,
     retries: Retries,
-    /// The time since the oldest change that is not published was found.
+    /// The time since the role found the oldest unpublished change.
     waiting: Option<Stopwatch>,
-    /// True when the marks in MongoDB were read since they were compared with the store.
+    /// True when the marks must be compared with the store, because they were read again.
     must_compare: bool,
     /// The time since the last search for expired collections.
     swept: Option<Stopwatch>,
@@ -157,14 +159,14 @@ impl Role {
         self.parts.lifeline.release();
     }
 
-    /// Publishes what changed, and drops what expired.
+    /// Publishes the changed documents, and drops the expired collections.
     fn publish(&mut self) -> Result<(), Fault> {
         self.connect()?;
         self.take_changed()?;
         let mut failed = Ok(());
         for index in 0..self.databases.len() {
             match self.publish_database(index) {
-                // Other projects may have more rights.
+                // The daemon may have more rights in the databases of other projects.
                 Err(fault) if fault.is_of_one_collection() => failed = Err(fault),
                 outcome => outcome?,
             }
@@ -202,8 +204,8 @@ impl Role {
         self.swept.is_none_or(|since| since.elapsed() >= SWEEP_INTERVAL)
     }
 
-    /// Takes the changed documents of the store, unless sets of older ones wait: the store then
-    /// notes changes in a limited size.
+    /// Takes the changed documents from the store, unless earlier ones wait with their sets of
+    /// series: the store then keeps its notes, whose size is limited.
     fn take_changed(&mut self) -> Result<(), Fault> {
         if self.databases.iter().any(|database| database.backlog.has_sets()) {
             return Ok(());
@@ -214,7 +216,7 @@ impl Role {
         }
         let Some(partitions) = first.store.take_changed()? else { return Ok(()) };
         self.must_compare = false;
-        let found: Vec<Group> = groups(&first.store, &self.parts.forms, &partitions);
+        let found: Vec<CollectionGroup> = groups(&first.store, &self.parts.forms, &partitions);
         for database in &mut self.databases {
             database.backlog.add(&found);
         }
@@ -237,7 +239,7 @@ impl Role {
         let mut failed = Ok(());
         for collection in backlog.names() {
             match sender.send(backlog, &collection) {
-                // Other collections may be accepted.
+                // MongoDB may accept other collections.
                 Err(fault) if fault.is_of_one_collection() => {
                     backlog.widen(&collection);
                     failed = Err(fault);

@@ -8,7 +8,7 @@ use bson::RawDocumentBuf;
 
 use super::{
     Fault,
-    backlog::{Backlog, Group},
+    backlog::{Backlog, CollectionGroup},
     expiry,
 };
 use crate::{
@@ -22,7 +22,7 @@ use crate::{
 const SERIES_AT_ONCE: usize = 256;
 /// The maximum number of documents of a command.
 const DOCUMENTS_MAX: usize = 1000;
-/// The size of a command from which it is sent.
+/// The size in bytes from which a command is sent.
 const BYTES_MAX: usize = 4 << 20;
 
 /// The store and the connection of one project.
@@ -70,11 +70,11 @@ impl Sender<'_> {
         Ok(())
     }
 
-    /// Writes the documents of one span. Returns the number of documents of which newer ones are
-    /// there.
+    /// Writes the documents of one span. Returns the number of documents that are superseded,
+    /// because the collection contains newer ones.
     fn send_span(
         &self,
-        group: &Group,
+        group: &CollectionGroup,
         span: (UnixMillis, UnixMillis),
         series: &ChangedSeries,
     ) -> Result<u64, Fault> {
@@ -82,7 +82,8 @@ impl Sender<'_> {
             ChangedSeries::All => self.store.dictionary().select(&[]),
             ChangedSeries::Some(set) => self.whole_series(set.iter()),
         };
-        // A document without samples stands for erased samples, which only these series may have.
+        // A document without samples replaces one whose samples were erased; only changed series
+        // can have such documents.
         let with_empty = matches!(series, ChangedSeries::Some(_));
         let (mut batch, mut superseded) = (Batch::default(), 0);
         for ids in ids.chunks(SERIES_AT_ONCE) {
@@ -105,7 +106,7 @@ impl Sender<'_> {
         }
         superseded += self.write(group, batch)?;
         if !with_empty && group.replaced > 0 {
-            // Documents that are still as before the last erasure have no samples left.
+            // The documents that were not written just now have no samples since the last erasure.
             self.check_stored(group)?;
             let (database, collection) = (self.database, &group.collection);
             self.connection.delete_older(database, collection, span.0, group.replaced)?;
@@ -113,7 +114,7 @@ impl Sender<'_> {
         Ok(superseded)
     }
 
-    /// Returns the series that have the given ones as parts, or are these, ascending.
+    /// Returns the series to which these belong as parts, or else the series themselves, ascending.
     fn whole_series(&self, ids: impl Iterator<Item = SeriesId>) -> Vec<SeriesId> {
         let dictionary = self.store.dictionary();
         let whole = |id: SeriesId| dictionary.whole_of(id).unwrap_or(id);
@@ -127,7 +128,7 @@ impl Sender<'_> {
         ids.iter().filter_map(|id| Some((*id, dictionary.info(*id)?))).collect()
     }
 
-    fn write(&self, group: &Group, batch: Batch) -> Result<u64, Fault> {
+    fn write(&self, group: &CollectionGroup, batch: Batch) -> Result<u64, Fault> {
         if batch.documents.is_empty() {
             return Ok(0);
         }
@@ -141,9 +142,9 @@ impl Sender<'_> {
         Ok(written.superseded)
     }
 
-    /// Checks that the partitions of a group are still in the store. A dropped partition reads like
-    /// documents without samples, which must not replace the published ones.
-    fn check_stored(&self, group: &Group) -> Result<(), Fault> {
+    /// Checks that the partitions of a group are still in the store. A read from a dropped
+    /// partition returns documents without samples, which must not replace the published ones.
+    fn check_stored(&self, group: &CollectionGroup) -> Result<(), Fault> {
         let width = |level| self.store.granularity(level).width_ms;
         let is_of_group = |partition: &PartitionInfo| {
             let id = &partition.id;
@@ -174,7 +175,7 @@ impl Sender<'_> {
 impl Batch {
     fn add(
         &mut self,
-        group: &Group,
+        group: &CollectionGroup,
         store: &Store,
         (start, end): (UnixMillis, UnixMillis),
         info: &SeriesInfo,

@@ -12,7 +12,7 @@ const GROUP_BYTES: usize = 4 << 20;
 
 /// Commands that share one commit.
 #[derive(Default)]
-pub(super) struct Group {
+pub(super) struct CommandGroup {
     pub(super) definitions: Vec<SeriesInfo>,
     define_replies: Vec<(usize, Reply<Vec<DefinitionVerdict>>)>,
     pub(super) batches: Vec<AcceptedBatch>,
@@ -25,7 +25,7 @@ pub(super) struct Group {
     pub(super) stop: Option<oneshot::Sender<()>>,
 }
 
-impl Group {
+impl CommandGroup {
     pub(super) fn add(&mut self, command: Command) {
         self.commands += 1;
         match command {

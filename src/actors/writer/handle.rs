@@ -83,7 +83,8 @@ impl WriterHandle {
     /// durable.
     ///
     /// # Errors
-    /// The queue is full or a file cannot be written; the erasure is stored or not.
+    /// The queue is full or a file cannot be written; in that case, the erasure may be stored
+    /// nevertheless.
     pub async fn erase(
         &self,
         request: ErasureRequest,

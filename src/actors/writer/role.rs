@@ -12,7 +12,7 @@ use crossbeam_channel::Receiver;
 use super::{
     ChangeVerdict, Command, ErasureVerdict, FORGOTTEN, Pressure, ReplaceVerdicts, Reply,
     SingleCommand, WriteFault, WriterParts,
-    group::{Group, deliver},
+    group::{CommandGroup, deliver},
     linger::Linger,
 };
 use crate::{
@@ -52,7 +52,7 @@ impl WriterThread {
     pub(super) fn run(mut self, commands: &Receiver<Command>) {
         let mut linger = Linger::default();
         while let Ok(first) = commands.recv() {
-            let mut group = Group::default();
+            let mut group = CommandGroup::default();
             group.add(first);
             let watch = Stopwatch::start();
             while group.is_open() {
@@ -86,7 +86,7 @@ impl WriterThread {
         self.parts.lifeline.release();
     }
 
-    fn commit(&mut self, mut group: Group) {
+    fn commit(&mut self, mut group: CommandGroup) {
         let parts = &mut self.parts;
         let watch = Stopwatch::start();
         let now = parts.clock.moment().earliest();

@@ -19,7 +19,7 @@ const DEADLINE: Duration = Duration::from_secs(30);
 const BOUNDS: CheckpointBounds =
     CheckpointBounds { cell_bytes_max: 1 << 12, journal_bytes_max: 1 << 30 };
 
-/// A running writer of a store with one series.
+/// Starts a writer for a store with one series.
 fn start(medium: &FaultyMedium, health: &Health) -> WriterHandle {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let now = clock.moment().believed;

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn each_fault_is_reported_with_its_place() {
+    fn each_fault_is_reported_with_its_location() {
         let check = |lines: &str, expected: &[&str]| {
             let message = rule(lines).unwrap_err();
             for part in expected.iter().chain(&["rules.yml"]) {

@@ -27,7 +27,8 @@ const QUERIES_TIME_MAX: Duration = Duration::from_secs(30);
 pub(super) const VALUE_BYTES_MAX: usize = 256 << 10;
 /// The maximum size of all values that the functions of one expansion return, in bytes.
 const MADE_BYTES_MAX: usize = 32 << 20;
-/// The maximum size of the text of a list or map that is made of arguments, in bytes.
+/// The maximum size of the text of a list or map that a function makes from its arguments, in
+/// bytes.
 const NESTED_BYTES_MAX: usize = 8 << 20;
 /// The maximum nesting depth of these lists and maps.
 const NESTED_DEPTH_MAX: usize = 32;
@@ -182,7 +183,7 @@ pub(super) fn shown_bytes(value: &Value, most: usize) -> Option<usize> {
     Some(most - bytes_left)
 }
 
-/// Checks that a list or a map that is made of arguments is within the limits.
+/// Checks that a list or a map that a function makes from its arguments is within the limits.
 pub(super) fn check_nested(made: &Value) -> gotmpl::Result<()> {
     match shown_bytes(made, NESTED_BYTES_MAX) {
         Some(_) => Ok(()),

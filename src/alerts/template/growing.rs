@@ -172,8 +172,8 @@ mod tests {
 
     /// Returns the result of Go's function in gotmpl.
     fn in_go_alone(name: &str, args: &[Value]) -> String {
-        let places: Vec<_> = (0..args.len()).map(|at| format!("(index . {at})")).collect();
-        let template = format!("{{{{{name} {}}}}}", places.join(" "));
+        let references: Vec<_> = (0..args.len()).map(|at| format!("(index . {at})")).collect();
+        let template = format!("{{{{{name} {}}}}}", references.join(" "));
         let data = Value::List(args.into());
         Template::new("").parse(&template).unwrap().execute_to_string(&data).unwrap()
     }
@@ -206,9 +206,9 @@ mod tests {
             [text_value("%*d|%-*d|%[1]d %[2]d %.*f"), Value::Int(5), Value::Int(42), Value::Int(3)];
         assert_eq!(call("printf", &stars).unwrap(), in_go_alone("printf", &stars));
         let numbers = |numbers: &[i64]| numbers.iter().map(|n| Value::Int(*n)).collect::<Vec<_>>();
-        for (value, places) in [(text_value("abcdef"), vec![1, 3]), (list.clone(), vec![0, 1, 2])] {
-            for count in 0..=places.len() {
-                let args = [vec![value.clone()], numbers(&places[..count])].concat();
+        for (value, bounds) in [(text_value("abcdef"), vec![1, 3]), (list.clone(), vec![0, 1, 2])] {
+            for count in 0..=bounds.len() {
+                let args = [vec![value.clone()], numbers(&bounds[..count])].concat();
                 assert_eq!(call("slice", &args).unwrap(), in_go_alone("slice", &args));
             }
         }

@@ -25,7 +25,7 @@ use crate::{
 
 /// The validity of a code by default: a day.
 const VALID_MS: i64 = 86_400_000;
-/// The life of a key by default: 90 days.
+/// The lifetime of a key by default: 90 days.
 const KEY_LIFE_MS: i64 = 90 * 86_400_000;
 /// The maximum size of a request for a key.
 const ENROLL_BYTES_MAX: usize = 4096;
@@ -85,7 +85,7 @@ async fn create(
         let project = project.unwrap_or(own);
         let scopes = Scopes::of(&[KeyScope::Ingest]);
         if let Some(caller) = &caller {
-            // The key has no end, because its holder renews it.
+            // The key has no fixed time of expiry, because its holder renews it.
             let granted = caller.may_grant(
                 scopes,
                 &KeyProject::One(project.clone()),
@@ -116,7 +116,7 @@ async fn revoke(
     respond(revoke, |()| HttpResponse::NoContent().finish()).await
 }
 
-/// Gives a sender a key of its own for a code.
+/// Exchanges a sender's code for a key of its own.
 async fn enroll(
     request: HttpRequest,
     payload: web::Payload,

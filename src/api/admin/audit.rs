@@ -24,7 +24,7 @@ enum Format {
     /// One object with all records.
     #[default]
     Json,
-    /// One record a line.
+    /// One record per line.
     Lines,
 }
 

@@ -1,7 +1,8 @@
 //! `DELETE /api/v1/series` and `POST /api/v1/admin/series/delete` with a start and an end: the
 //! samples of series are erased, and the series stay.
 //!
-//! A checkpoint runs before the writer accepts an erasure, so that the writer's own one is short.
+//! A checkpoint runs before the writer accepts an erasure, so that the checkpoint of the erasure
+//! itself is short.
 
 use std::ops::Range;
 
@@ -65,14 +66,14 @@ pub(super) async fn erase(
     HttpResponse::Ok().json(ErasureAnswer::done(&report, cells, times))
 }
 
-/// Lets the writer accept the erasure between two checkpoints.
+/// Sends the erasure to the writer, which accepts it only between two checkpoints.
 async fn accept(
     request: &ErasureRequest,
     dry_run: bool,
     parts: &web::Data<AdminParts>,
 ) -> Result<ErasureReport, HttpResponse> {
     for _ in 0..ATTEMPTS {
-        // Waits until a checkpoint or a snapshot is complete.
+        // These calls also wait until a running checkpoint or snapshot is complete.
         if dry_run {
             block(parts, |parts| parts.store.complete_erasure()).await?;
         } else {
@@ -102,7 +103,7 @@ fn refused(refusal: &ErasureRefusal) -> HttpResponse {
     answer::error(status, code, refusal)
 }
 
-/// Runs an operation of the store outside of the workers of HTTP.
+/// Runs an operation of the store outside of the HTTP workers.
 async fn block<T: Send + 'static>(
     parts: &web::Data<AdminParts>,
     run: impl FnOnce(&AdminParts) -> Result<T, StoreError> + Send + 'static,

@@ -1,4 +1,5 @@
-//! The limits of logins: two passwords are hashed at once, and wrong ones are delayed.
+//! The limits of logins: two passwords are hashed at a time, and logins are delayed after wrong
+//! passwords.
 
 use std::{
     net::{IpAddr, Ipv4Addr},
@@ -26,7 +27,7 @@ use crate::{
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// The number of passwords that are hashed at once, each with 19 MiB.
+/// The number of passwords that are hashed at the same time, each with 19 MiB.
 const HASHES_AT_ONCE: usize = 2;
 /// The number of requests that wait for their turn.
 const WAITING_MAX: usize = 64;
@@ -35,16 +36,16 @@ const WAITING_MAX: usize = 64;
 #[derive(Debug, Clone)]
 pub struct Logins {
     hashing: Arc<Semaphore>,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     lockout: Arc<Mutex<Lockout>>,
     clock: TrustedClock,
     metrics: Metrics,
 }
 
-/// The turn to hash a password.
+/// A turn to hash a password, which ends when it is dropped.
 pub(in crate::api) struct Turn {
     _hashing: OwnedSemaphorePermit,
-    _place: OwnedSemaphorePermit,
+    _permit: OwnedSemaphorePermit,
 }
 
 /// The result of a login.
@@ -52,7 +53,7 @@ pub(in crate::api) struct Turn {
 pub(in crate::api) enum Outcome {
     Right,
     Wrong,
-    /// The password was right, or was not checked.
+    /// The password was not checked, or was right but the login was refused for another reason.
     Neither,
 }
 
@@ -69,7 +70,7 @@ impl Logins {
     pub fn new(clock: TrustedClock, metrics: Metrics) -> Self {
         Self {
             hashing: Arc::new(Semaphore::new(HASHES_AT_ONCE)),
-            places: Arc::new(Semaphore::new(HASHES_AT_ONCE + WAITING_MAX)),
+            permits: Arc::new(Semaphore::new(HASHES_AT_ONCE + WAITING_MAX)),
             lockout: Arc::default(),
             clock,
             metrics,
@@ -86,13 +87,14 @@ impl Logins {
             response.headers_mut().insert(header::RETRY_AFTER, seconds);
             response
         };
-        let place = self.places.clone().try_acquire_owned().map_err(|_| busy())?;
+        let permit = self.permits.clone().try_acquire_owned().map_err(|_| busy())?;
         let hashing = self.hashing.clone().acquire_owned().await.map_err(|_| busy())?;
-        Ok(Turn { _hashing: hashing, _place: place })
+        Ok(Turn { _hashing: hashing, _permit: permit })
     }
 
-    /// Runs work that checks a password of a user, outside of the HTTP worker. It drops its turn when
-    /// the password is checked. `outcome_of` tells the outcome of its result.
+    /// Runs work that checks a password of a user, outside of the HTTP worker. The work drops its
+    /// turn when the password is checked. `outcome_of` derives the outcome from the result of the
+    /// work.
     ///
     /// # Errors
     /// The response to a login that must wait, or that failed.
@@ -121,12 +123,12 @@ impl Logins {
     /// Begins a login, which counts as wrong until its outcome is noted.
     ///
     /// # Errors
-    /// The login must wait for these milliseconds.
+    /// The login must wait; the error is the time in milliseconds.
     pub(in crate::api) fn begin(&self, request: &HttpRequest, user: &str) -> Result<Attempt, i64> {
         self.lockout.lock().begin(user, address(request), self.clock.now())
     }
 
-    /// Notes the outcome of a login for the delay of the next ones.
+    /// Notes the outcome of a login, on which the delay of the next logins depends.
     pub(in crate::api) fn note(&self, attempt: &Attempt, outcome: Outcome) {
         match outcome {
             Outcome::Right => self.lockout.lock().succeed(attempt),
@@ -167,7 +169,7 @@ pub(in crate::api) fn address(request: &HttpRequest) -> IpAddr {
         return peer;
     };
     let headers = request.headers().get_all(X_FORWARDED_FOR);
-    // A header that is not text is an entry that names nobody.
+    // A header that is not text counts as an entry without a valid address.
     let lines: Vec<_> = headers.map(|value| value.to_str().unwrap_or("?")).collect();
     proxies.get().client(peer, lines.iter().flat_map(|line| line.split(',')))
 }

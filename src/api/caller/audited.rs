@@ -13,8 +13,8 @@ use actix_web::{
 
 use super::{AccessParts, attempts::address, refusal::AccessRefusal};
 use crate::{
-    access::{Caller, RefusedCaller, Right, Row},
-    kept::AuditPlace,
+    access::{Caller, RefusedCaller, Right, RouteRow},
+    kept::AuditPermit,
     model::{AuditKind, AuditOutcome, AuditRecord, UnixMillis, audit_text},
     telemetry::without_secrets,
 };
@@ -46,20 +46,21 @@ fn note(request: &HttpRequest, change: impl FnOnce(&mut ChangeNote)) {
 }
 
 /// Returns true when requests of this method to a route are changes to record.
-pub(super) fn is_change(row: &Row, method: &Method) -> bool {
+pub(super) fn is_change(row: &RouteRow, method: &Method) -> bool {
     row.audited && ![Method::GET, Method::HEAD].contains(method)
 }
 
 /// Writes the record of a change, durably.
 pub(super) async fn record_change<B>(
     access: &AccessParts,
-    row: &Row,
+    row: &RouteRow,
     caller: Option<&Caller>,
     response: &ServiceResponse<B>,
-    place: AuditPlace,
+    permit: AuditPermit,
 ) {
     let (request, status) = (response.request(), response.status());
-    // Anybody may send any number of requests to an open route: refusals are joined instead.
+    // Anybody may send any number of requests to an open route. Their refusals are therefore
+    // joined, and not recorded one by one.
     if row.right == Right::Open && !status.is_success() {
         return;
     }
@@ -89,7 +90,7 @@ pub(super) async fn record_change<B>(
         count: 1,
     };
     let audit = access.audit.clone();
-    if web::block(move || audit.write(record, place)).await.is_err() {
+    if web::block(move || audit.write(record, permit)).await.is_err() {
         tracing::error!("the daemon is stopping; a change has no record in the audit");
     }
 }
@@ -112,7 +113,8 @@ fn outcome_of(status: StatusCode) -> AuditOutcome {
     }
 }
 
-/// Notes a refused caller. A request without a key is none: pages and some senders begin so.
+/// Notes a refused caller. A request without a key does not count as refused: browsers and some
+/// senders send one first.
 pub(super) fn note_refusal(
     access: &AccessParts,
     refusal: &AccessRefusal,

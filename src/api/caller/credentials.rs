@@ -15,7 +15,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 
 use super::refusal::AccessRefusal;
 
-/// The size of the buffer, larger than that of a key. A longer text is cut, and is no key.
+/// The size of the buffer, larger than that of a key. A longer text is cut, and is not a valid key.
 const TEXT_BYTES: usize = 80;
 /// The largest decoded pair of user and password.
 const PAIR_BYTES_MAX: usize = 768;
@@ -68,8 +68,8 @@ pub(super) fn read(
     Ok(found)
 }
 
-/// Returns the key in the header `Authorization`. Another scheme has no key, which the check
-/// refuses like a wrong one.
+/// Returns the key in the header `Authorization`. For another scheme, the result is an empty text,
+/// which the check refuses like a wrong key.
 fn in_header(value: &HeaderValue) -> SentKey {
     let value = value.as_bytes().trim_ascii();
     let end = value.iter().position(|byte| *byte == b' ').unwrap_or(value.len());

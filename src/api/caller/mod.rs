@@ -1,7 +1,8 @@
 //! The caller of a request: the check of its key, session or certificate, around each route, and
 //! the audit of changes.
 //!
-//! Must never know: how a key or a session is compared, which right a route requires, handlers.
+//! Must never know: how keys and sessions are compared, which right a route requires, what handlers
+//! do.
 
 mod attempts;
 mod audited;
@@ -35,8 +36,8 @@ use granary_protocol::RENEW_KEY_HEADER;
 use super::body::Bodies;
 use crate::{
     access::{
-        Caller, ClientCaller, ClientScopes, Denial, FAILURES_MAX, FailedKeys, Right, Role, Row,
-        UserCaller, admit, csrf_of,
+        Caller, ClientCaller, ClientScopes, Denial, FAILURES_MAX, FailedKeys, Right, Role,
+        RouteRow, UserCaller, admit, csrf_of,
     },
     clock::TrustedClock,
     kept::{Audit, KnownCodes, KnownKeys, KnownPeople, LiveValue},
@@ -82,7 +83,7 @@ pub struct AccessParts {
     pub bodies: Bodies,
     /// The limits of logins.
     pub logins: Logins,
-    /// The least role whose users need a second factor.
+    /// The smallest role whose users need a second factor; larger roles need one, too.
     pub totp_role: LiveValue<Option<Role>>,
     /// The logins at a provider.
     pub provider_logins: ProviderLogins,
@@ -99,7 +100,7 @@ pub(super) fn caller_name(request: &HttpRequest) -> Option<String> {
     caller(request).map(|caller| caller.name().to_owned())
 }
 
-/// The parts of a route's handler, by the index of the project.
+/// The parts that a route's handler receives, by the index of the project.
 pub(super) type PartsOfProjects = Rc<[Rc<Extensions>]>;
 
 /// Returns the caller of a request; `None` without access control.
@@ -112,7 +113,8 @@ pub(super) fn project(request: &HttpRequest) -> ProjectName {
     request.extensions().get::<ProjectName>().cloned().unwrap_or_default()
 }
 
-/// Returns the text that changes with the cookie of a user's request must repeat.
+/// Returns the text that requests for changes must repeat when they are sent with this session's
+/// cookie.
 pub(super) fn csrf_text(request: &HttpRequest, caller: &Caller) -> Option<String> {
     match caller {
         Caller::User(_) => Some(csrf_of(session::cookie(request)?).to_string()),
@@ -125,7 +127,7 @@ impl AccessParts {
     /// answers it otherwise. The audit records changes.
     pub(super) async fn check<B: MessageBody>(
         self,
-        (row, parts): (&'static Row, PartsOfProjects),
+        (row, parts): (&'static RouteRow, PartsOfProjects),
         mut request: ServiceRequest,
         next: Next<B>,
     ) -> Result<ServiceResponse<EitherBody<B>>, Error> {
@@ -135,10 +137,10 @@ impl AccessParts {
             Ok(admitted) => admitted,
             Err(refusal) => return Ok(self.refuse(row, request, &refusal)),
         };
-        let mut place = None;
+        let mut permit = None;
         if audited::is_change(row, request.method()) {
-            place = self.audit.take_place();
-            if place.is_none() {
+            permit = self.audit.reserve();
+            if permit.is_none() {
                 return Ok(self.refuse(row, request, &AccessRefusal::Busy));
             }
         }
@@ -146,7 +148,7 @@ impl AccessParts {
             request.extensions_mut().insert(caller.clone());
             request.extensions_mut().insert(self.projects[project].clone());
         }
-        // The parts that are added last are those that a handler receives.
+        // A handler receives the parts that were added last.
         if let Some(parts) = parts.get(project).filter(|_| project > 0) {
             request.add_data_container(parts.clone());
         }
@@ -155,15 +157,15 @@ impl AccessParts {
         if caller.as_ref().is_some_and(|caller| caller.should_renew(self.clock.now())) {
             response.headers_mut().insert(RENEW_KEY, HeaderValue::from_static("1"));
         }
-        if let Some(place) = place {
-            audited::record_change(&self, row, caller.as_ref(), &response, place).await;
+        if let Some(permit) = permit {
+            audited::record_change(&self, row, caller.as_ref(), &response, permit).await;
         }
         Ok(response.map_into_left_body())
     }
 
     fn refuse<B: MessageBody>(
         &self,
-        row: &Row,
+        row: &RouteRow,
         request: ServiceRequest,
         refusal: &AccessRefusal,
     ) -> ServiceResponse<EitherBody<B>> {
@@ -205,12 +207,12 @@ impl AccessParts {
         }
     }
 
-    /// Returns true for a user who must set up a second factor before all else.
+    /// Returns true for a user who must set up a second factor before any other request.
     pub(super) fn lacks_factor(&self, caller: &UserCaller) -> bool {
         let record = &caller.user.record;
         let is_asked =
             self.totp_role.get().is_some_and(|least| record.roles.largest() >= Some(least));
-        // Others have the factors of their provider.
+        // Users of a provider use the second factor of their provider.
         is_asked && record.password.is_some() && !record.requires_code()
     }
 

@@ -1,6 +1,6 @@
 //! The project of a request: that of its key, or the one that its header names.
 //!
-//! Must never know: the parts of a project, handlers.
+//! Must never know: the parts of a project, what handlers do.
 
 use actix_web::dev::RequestHead;
 

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// The number of logins that wait for the provider at once; further ones are refused, so that a
-/// provider that does not answer holds few threads, and no login with a password waits for it.
+/// provider that does not answer blocks few threads, and logins with a password do not wait for it.
 const WAITING_MAX: usize = 16;
 /// The maximum number of characters of a provider's text in the log.
 const CAUSE_CHARACTERS_MAX: usize = 400;
@@ -31,11 +31,11 @@ pub struct ProviderLogins {
     provider: LiveValue<Option<Provider>>,
     /// The secret under which logins begin and end.
     pub(in crate::api) secret: Arc<LoginSecret>,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     is_failing: Arc<AtomicBool>,
 }
 
-/// The reason why a provider did not do its part.
+/// The reason why a request to the provider failed.
 #[derive(Debug)]
 pub(in crate::api) enum AskFault {
     /// Many logins wait for the provider.
@@ -55,7 +55,7 @@ impl ProviderLogins {
         Ok(Self {
             provider,
             secret: Arc::new(LoginSecret::random()?),
-            places: Arc::new(Semaphore::new(WAITING_MAX)),
+            permits: Arc::new(Semaphore::new(WAITING_MAX)),
             is_failing: Arc::default(),
         })
     }
@@ -65,16 +65,16 @@ impl ProviderLogins {
         Option::clone(&self.provider.get())
     }
 
-    /// Runs work that waits for the provider outside of the HTTP worker. Logs when the provider
-    /// begins and ends to fail.
+    /// Runs work that waits for the provider outside of the HTTP worker. Logs when requests to the
+    /// provider begin to fail, and when they succeed again.
     pub(in crate::api) async fn ask<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, ProviderFault> + Send + 'static,
     ) -> Result<T, AskFault> {
-        let place = self.places.clone().try_acquire_owned().map_err(|_| AskFault::Busy)?;
+        let permit = self.permits.clone().try_acquire_owned().map_err(|_| AskFault::Busy)?;
         let done = web::block(move || {
             let result = work();
-            drop(place);
+            drop(permit);
             result
         });
         let result = done.await.map_err(|_| AskFault::Failed)?;

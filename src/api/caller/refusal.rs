@@ -22,9 +22,9 @@ pub(super) enum AccessRefusal {
     NoSession,
     /// A change with a cookie lacks the text that only the daemon's own page knows.
     Csrf,
-    /// The key is unknown, revoked or expired, or has another form.
+    /// The key is unknown, revoked or expired, or is not in the form of a key.
     Wrong,
-    /// The one-time code is unknown, used or expired, or has another form.
+    /// The one-time code is unknown, used or expired, or is not in the form of a code.
     WrongCode,
     /// The address sent many wrong keys in the last minute.
     TooManyWrong,
@@ -66,7 +66,7 @@ pub(super) enum AccessRefusal {
         /// The name of the caller.
         name: String,
     },
-    /// The user of this name must set up a second factor before all else.
+    /// The user of this name must set up a second factor before any other request.
     NeedsFactor(String),
     /// Too many changes wait for the audit.
     Busy,
@@ -204,7 +204,8 @@ fn unread(file: &str) -> HttpResponse {
     answer::error(StatusCode::SERVICE_UNAVAILABLE, "keys_unread", message)
 }
 
-/// A challenge to Basic would open the browser's dialog on the page's requests.
+/// The challenge is not `Basic`, which would open the browser's login dialog when the page sends
+/// requests.
 fn unauthorized(word: &str, message: &str) -> HttpResponse {
     let mut response = answer::error(StatusCode::UNAUTHORIZED, word, message);
     let challenge = header::HeaderValue::from_static("Bearer realm=\"granary\"");

@@ -1,7 +1,8 @@
-//! The cookie of a session, and the header that changes with it must have.
+//! The cookie of a session, and the header that requests for changes must have when they are sent
+//! with it.
 //!
 //! Over https, the cookie's name begins with `__Host-`: a browser then accepts it only with
-//! `Secure`, for this host alone and all of its paths.
+//! `Secure`, for this host only, and for all of its paths.
 
 use actix_web::{
     HttpRequest,
@@ -25,8 +26,8 @@ const PLAIN_NAME: &str = "granary";
 const SECURE_LOGIN_NAME: &str = "__Host-granary-login";
 const PLAIN_LOGIN_NAME: &str = "granary-login";
 
-/// Returns true for https, also when a proxy ends it. A client that pretends to use https gets a
-/// cookie that is only more restricted.
+/// Returns true for https, also when a proxy terminates it. A client that only pretends to use
+/// https gets a cookie with more restrictions, so the header needs no trust.
 fn is_https(request: &HttpRequest) -> bool {
     let forwarded = request.headers().get(X_FORWARDED_PROTO);
     request.conn_data::<IsEncrypted>().is_some_and(|encrypted| encrypted.0)
@@ -37,8 +38,8 @@ fn cookie_name(request: &HttpRequest) -> &'static str {
     if is_https(request) { SECURE_NAME } else { PLAIN_NAME }
 }
 
-/// Returns the value of the session's cookie. Several cookies with its name have no value: another
-/// site of the same domain may have set one of them.
+/// Returns the value of the session's cookie. When several cookies have its name, the value is
+/// empty, which fits no session: another site of the same domain may have set one of them.
 pub(super) fn cookie(request: &HttpRequest) -> Option<&[u8]> {
     value(request.headers(), cookie_name(request))
 }
@@ -52,8 +53,8 @@ fn value<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a [u8]> {
     if values.next().is_some() { Some(b"") } else { first }
 }
 
-/// Returns true if a request with a cookie may change something: it only reads, or repeats the
-/// text of its session.
+/// Returns true if a request with a cookie is allowed: it only reads, or it repeats the text of its
+/// session.
 pub(super) fn may_change(request: &HttpRequest, cookie: &[u8]) -> bool {
     let sent = request.headers().get(CSRF).map_or(&b""[..], |value| value.as_bytes());
     matches!(*request.method(), Method::GET | Method::HEAD) || is_csrf_of(cookie, sent)

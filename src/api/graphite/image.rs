@@ -207,8 +207,8 @@ fn write(
     let visible = (canvas.width as i32 / LETTER[0]).max(0) as usize;
     let text: String = text.chars().filter(|letter| !letter.is_control()).take(visible).collect();
     let style = MonoTextStyle::new(&FONT_6X10, color);
-    let place = TextStyleBuilder::new().alignment(alignment).baseline(Baseline::Top).build();
-    Text::with_text_style(&text, at, style, place).draw(canvas).map(drop)
+    let layout = TextStyleBuilder::new().alignment(alignment).baseline(Baseline::Top).build();
+    Text::with_text_style(&text, at, style, layout).draw(canvas).map(drop)
 }
 
 /// The area of the lines, with its axes.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{Received, respond};
 use crate::query::{NodeKinds, QueryError};
 
-/// The last part of a path.
+/// Returns the last part of a path.
 fn last_part(path: &str) -> &str {
     path.rsplit('.').next().unwrap_or(path)
 }

@@ -39,7 +39,8 @@ async fn accept(
     let body = parts.bodies.receive(&request, payload, default_encoding).await?;
     let peer = request.peer_addr().map(|peer| peer.ip().to_string()).unwrap_or_default();
     let label = protocol_label(protocol).as_str();
-    // A proxy's address stands for many senders, which their keys tell apart.
+    // Many senders may share the address of a proxy, so the name of the key is part of the sender's
+    // name.
     let sender = match caller(&request) {
         Some(caller) => format!("{label} {} {peer}", caller.name()),
         None => format!("{label} {peer}"),

@@ -28,7 +28,7 @@ struct AcceptBody {
     password: String,
 }
 
-/// The reason why nobody became an administrator.
+/// The reason why the request created no administrator.
 enum AcceptFault {
     Code(KeyFault),
     Person(PeopleFault),

@@ -57,7 +57,7 @@ async fn check(
         let LoginBody { user, password, code } = &login;
         let request = LoginRequest { user, password, code: code.as_deref() };
         let session = shared.people.log_in(request, shared.clock.now())?;
-        // The browser forgets the session of its previous cookie.
+        // The new cookie replaces the previous one in the browser, so the previous session ends.
         if let Some(replaced) = replaced {
             shared.people.log_out(&replaced)?;
         }

@@ -33,19 +33,19 @@ pub(super) struct MeAnswer {
     project: ProjectName,
     /// The projects among which the caller may choose.
     projects: Vec<ProjectName>,
-    /// True with a second factor.
+    /// True for a user with a second factor.
     totp: bool,
-    /// True when the user must set up a second factor before all else.
+    /// True when the user must set up a second factor before any other request.
     totp_required: bool,
     /// True for a user with a password.
     password: bool,
-    /// The text that changes with the session's cookie must repeat.
+    /// The text that requests for changes must repeat when they are sent with the session's cookie.
     csrf: Option<String>,
     /// The latest end of the session in Unix milliseconds.
     expires: Option<i64>,
 }
 
-/// Returns the answer about a caller, with the text for changes with the session's cookie.
+/// Returns the answer about a caller; `csrf` is the text for changes with the session's cookie.
 pub(super) fn answer_me(
     parts: &AccessParts,
     (caller, project): (Option<&Caller>, ProjectName),

@@ -93,7 +93,7 @@ fn refusal(fault: &PeopleFault) -> HttpResponse {
     answer::error(status, word, fault.to_string())
 }
 
-/// Returns the response, whichever of both it is.
+/// Returns the response of either variant.
 fn either(result: Result<HttpResponse, HttpResponse>) -> HttpResponse {
     result.unwrap_or_else(|refused| refused)
 }

@@ -1,4 +1,4 @@
-//! `GET /login/oidc` and `GET /login/oidc/callback`, the begin and the end of a login at a
+//! `GET /login/oidc` and `GET /login/oidc/callback`, the start and the end of a login at a
 //! provider, and `GET /api/v1/access/oidc` for the page.
 //!
 //! Browsers open the first two as documents, and a redirect leads to the provider's own address or
@@ -41,19 +41,19 @@ struct Returned {
 }
 
 impl Returned {
-    /// Reads the parameters; `None` when one of them is there twice.
+    /// Reads the parameters; `None` when one of them occurs twice.
     fn read(query: &str) -> Option<Self> {
         let pairs = web::Query::<Vec<(String, String)>>::from_query(query).ok()?.into_inner();
         let mut returned = Self::default();
         for (name, value) in pairs {
-            let place = match &*name {
+            let field = match &*name {
                 "code" => &mut returned.code,
                 "state" => &mut returned.state,
                 "error" => &mut returned.error,
                 "iss" => &mut returned.issuer,
                 _ => continue,
             };
-            if place.replace(value).is_some() {
+            if field.replace(value).is_some() {
                 return None;
             }
         }
@@ -61,8 +61,9 @@ impl Returned {
     }
 }
 
-/// Returns true when a text may be a provider's code. Others are not worth a request: a firewall
-/// before the provider could refuse them, which would look like an outage.
+/// Returns true when a text may be a provider's code. Other texts are not sent to the provider: a
+/// firewall in front of the provider could refuse them, which would look like an outage of the
+/// provider.
 fn is_code(text: &str) -> bool {
     let is_usual = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~+/=|!*:,$@".contains(&byte);
     text.len() <= CODE_BYTES_MAX && text.bytes().all(is_usual)
@@ -198,7 +199,7 @@ async fn begin_session(
         let now = shared.clock.now();
         let rules = &provider.settings().rules;
         let session = shared.people.log_in_person(&person, roles, rules, now)?;
-        // The browser forgets the session of its previous cookie.
+        // The new cookie replaces the previous one in the browser, so the previous session ends.
         if let Some(replaced) = replaced {
             shared.people.log_out(&replaced)?;
         }
@@ -225,8 +226,8 @@ fn problem_of(fault: &AskFault) -> LoginProblem {
     }
 }
 
-/// Counts a login that did not succeed, notes it in the audit when the person was refused, and
-/// answers it.
+/// Counts a failed login, notes it in the audit when the person was refused, and returns the
+/// response.
 fn refuse(
     request: &HttpRequest,
     parts: &AccessParts,
@@ -248,7 +249,7 @@ fn count(parts: &AccessParts, outcome: &str) {
     parts.metrics.people.provider_logins.with_label_values(&[outcome]).inc();
 }
 
-/// Redirects a browser to an address that no request chose.
+/// Redirects a browser to an address that does not come from a request.
 fn redirect<const N: usize>(address: &str, cookies: [String; N]) -> HttpResponse {
     let mut response = HttpResponse::SeeOther();
     response.insert_header((header::LOCATION, address.to_owned()));

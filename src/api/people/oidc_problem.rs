@@ -1,4 +1,4 @@
-//! The documents that a browser shows when a login at a provider does not succeed.
+//! The HTML pages that a browser shows when a login at a provider fails.
 //!
 //! Must never know: why a login fails.
 
@@ -7,12 +7,12 @@ use actix_web::{
     http::{StatusCode, header},
 };
 
-/// The reason why a login at a provider does not succeed.
+/// The reason why a login at a provider fails.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum LoginProblem {
     /// The settings have no provider.
     Off,
-    /// The provider does not answer, or not as it should.
+    /// The provider does not answer, or its answer is invalid.
     Unavailable,
     /// The provider refuses the daemon.
     Client,
@@ -23,7 +23,7 @@ pub(super) enum LoginProblem {
         /// The time to wait.
         wait_ms: i64,
     },
-    /// The browser did not begin this login, or did so too long ago.
+    /// The browser did not begin this login, or began it too long ago.
     State,
     /// The provider, or the person there, ended the login.
     Denied,
@@ -124,7 +124,7 @@ impl LoginProblem {
         }
     }
 
-    /// Returns the document.
+    /// Returns the response with the page.
     pub(super) fn response(&self, name: &str) -> HttpResponse {
         let (title, text) = self.texts(name);
         let mut response = HttpResponse::build(self.status());

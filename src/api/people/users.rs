@@ -24,7 +24,7 @@ struct NewUserBody {
     roles: Roles,
 }
 
-/// The body that changes a user; missing properties stay.
+/// The body that changes a user; missing properties are unchanged.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ChangeBody {

@@ -88,7 +88,7 @@ pub(super) async fn stored_document(
     params: QueryString,
     parts: web::Data<QueryParts>,
 ) -> HttpResponse {
-    // The size of a partition tells of other projects.
+    // The size of a partition would reveal the amount of data of other projects.
     let shows_partition = parts.access.has_one_project() || parts.access.shows_state(&request);
     respond("storage", valid_params(params), parts, move |params, parts, budget| {
         params.allow_only(&[&SERIES_PARAMS, &STORED_DOCUMENT_PARAMS])?;

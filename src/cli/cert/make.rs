@@ -1,7 +1,7 @@
 //! The content of certificates: P-256 keys, names, purposes and validity.
 //!
-//! The name of a CA follows from its key, so that the key alone signs further certificates. Must
-//! never know: files.
+//! The name of a CA follows from its key, so that the key alone is enough to sign further
+//! certificates. Must never know: files.
 
 use std::{net::IpAddr, time::Duration};
 
@@ -17,7 +17,8 @@ use rcgen::{
 
 use crate::model::UnixMillis;
 
-/// The time by which certificates begin before they are made: the clocks of clients may be late.
+/// The time between the start of a certificate's validity and the moment at which it is made: the
+/// clocks of clients may be slow.
 const MARGIN_MS: i64 = 3_600_000;
 const DAY_MS: i64 = 86_400_000;
 /// The longest common name (RFC 5280).
@@ -121,10 +122,10 @@ fn params(key: &KeyPair, validity: Validity) -> CertificateParams {
     params.distinguished_name = rcgen::DistinguishedName::new();
     params.not_before = at(now.0 - MARGIN_MS);
     params.not_after = at(now.0 + i64::from(days) * DAY_MS);
-    // A renewed certificate has the same key, but must not have the same number.
+    // A renewed certificate has the same key, but must not have the same serial number.
     let seed = [&key.subject_public_key_info()[..], &now.0.to_be_bytes()].concat();
     let mut number: Vec<u8> = Pin::of_key(&seed).digest().iter().take(16).copied().collect();
-    // Numbers are positive.
+    // Serial numbers are positive, and their first byte is not zero.
     number[0] = number[0] & 0x7f | 0x40;
     params.serial_number = Some(SerialNumber::from(number));
     params

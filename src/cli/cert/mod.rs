@@ -1,4 +1,4 @@
-//! `granary cert`: makes a CA and certificates for https, for those who have none.
+//! `granary cert`: makes a CA and certificates for https, for operators without a CA.
 
 mod files;
 mod make;
@@ -41,7 +41,7 @@ enum CertCommand {
     /// Make a CA: ca.pem, which clients trust, and ca.key, which signs certificates
     Ca {
         #[command(flatten)]
-        place: Place,
+        folder: Folder,
         /// Validity in days
         #[arg(long, default_value_t = 3650, value_parser = clap::value_parser!(u32).range(1..=36500))]
         days: u32,
@@ -49,7 +49,7 @@ enum CertCommand {
     /// Make the certificate of a daemon, server.pem and server.key, signed by the CA of the folder
     Server {
         #[command(flatten)]
-        place: Place,
+        folder: Folder,
         /// Host names and addresses of the daemon, separated by commas [with --renew: as before]
         #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = parse_name)]
         host: Vec<String>,
@@ -63,7 +63,7 @@ enum CertCommand {
         #[arg(value_parser = parse_client)]
         name: String,
         #[command(flatten)]
-        place: Place,
+        folder: Folder,
         /// Validity in days
         #[arg(long, default_value_t = 397, value_parser = clap::value_parser!(u32).range(1..=36500))]
         days: u32,
@@ -71,13 +71,13 @@ enum CertCommand {
     /// Show names, validity and pin of the certificates in a file, or of a running server
     Show {
         /// File with certificates (PEM), or the address of a server: https://HOST:PORT
-        place: String,
+        certificates: String,
     },
 }
 
-/// The folder of the files, and whether they may be replaced.
+/// The folder of the files, and the permission to replace them.
 #[derive(Debug, Args)]
-struct Place {
+struct Folder {
     /// Folder of the certificates and keys
     #[arg(long, value_name = "DIR", default_value = ".")]
     dir: PathBuf,
@@ -96,15 +96,15 @@ fn parse_client(text: &str) -> Result<String, String> {
 
 pub(super) fn cert(args: &CertArgs) -> anyhow::Result<ExitCode> {
     let text = match &args.command {
-        CertCommand::Ca { place, days } => make_authority(place, *days)?,
-        CertCommand::Server { place, host, days } => make_server(place, host, *days)?,
-        CertCommand::Client { name, place, days } => make_client(place, name, *days)?,
-        CertCommand::Show { place } => show(place)?,
+        CertCommand::Ca { folder, days } => make_authority(folder, *days)?,
+        CertCommand::Server { folder, host, days } => make_server(folder, host, *days)?,
+        CertCommand::Client { name, folder, days } => make_client(folder, name, *days)?,
+        CertCommand::Show { certificates } => show(certificates)?,
     };
     screen::print(&text)
 }
 
-impl Place {
+impl Folder {
     fn dir(&self) -> String {
         self.dir.display().to_string()
     }
@@ -139,13 +139,13 @@ impl Place {
     }
 }
 
-fn make_authority(place: &Place, days: u32) -> anyhow::Result<String> {
-    let pair = Pair::new(&place.dir, "ca");
-    let key = pair.key(place.renew)?;
+fn make_authority(folder: &Folder, days: u32) -> anyhow::Result<String> {
+    let pair = Pair::new(&folder.dir, "ca");
+    let key = pair.key(folder.renew)?;
     let certificate = make::authority(&key, Validity { now: SystemClock.now(), days })?;
-    pair.write(&certificate, &key, place.renew)?;
+    pair.write(&certificate, &key, folder.renew)?;
     let made = Certificate::read(&certificate).context("read the new certificate")?;
-    let (verb, dir) = (verb(place), place.dir());
+    let (verb, dir) = (verb(folder), folder.dir());
     Ok(format!(
         "{verb} {}: {}, valid until {}\n\
          Its key is {}. Keep it secret: it can vouch for any host. Only `granary cert` reads it.\n\n\
@@ -157,10 +157,10 @@ fn make_authority(place: &Place, days: u32) -> anyhow::Result<String> {
     ))
 }
 
-fn make_server(place: &Place, hosts: &[String], days: u32) -> anyhow::Result<String> {
-    let pair = Pair::new(&place.dir, "server");
+fn make_server(folder: &Folder, hosts: &[String], days: u32) -> anyhow::Result<String> {
+    let pair = Pair::new(&folder.dir, "server");
     let mut names = hosts.to_vec();
-    if names.is_empty() && place.renew {
+    if names.is_empty() && folder.renew {
         names = pair.stored_certificate()?.names;
     }
     if names.is_empty() || names.len() > NAMES_MAX {
@@ -168,9 +168,9 @@ fn make_server(place: &Place, hosts: &[String], days: u32) -> anyhow::Result<Str
             "give the daemon's host names and addresses, 1 to {NAMES_MAX}: --host mon.example.org"
         );
     }
-    let made = place.make_signed(&pair, &names, Purpose::Server, days)?;
-    let (verb, dir, pin) = (verb(place), place.dir(), made.pin);
-    let authority = Pair::new(&place.dir, "ca").certificate;
+    let made = folder.make_signed(&pair, &names, Purpose::Server, days)?;
+    let (verb, dir, pin) = (verb(folder), folder.dir(), made.pin);
+    let authority = Pair::new(&folder.dir, "ca").certificate;
     let setting = |file: &Path| {
         let full = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
         toml::Value::String(full.display().to_string())
@@ -193,13 +193,13 @@ fn make_server(place: &Place, hosts: &[String], days: u32) -> anyhow::Result<Str
     ))
 }
 
-fn make_client(place: &Place, name: &str, days: u32) -> anyhow::Result<String> {
-    let pair = Pair::new(&place.dir, name);
-    let made = place.make_signed(&pair, &[name.to_owned()], Purpose::Client, days)?;
+fn make_client(folder: &Folder, name: &str, days: u32) -> anyhow::Result<String> {
+    let pair = Pair::new(&folder.dir, name);
+    let made = folder.make_signed(&pair, &[name.to_owned()], Purpose::Client, days)?;
     Ok(format!(
         "{} {}: {name}, valid until {}\nIts key is {}.\n\n\
          Options of agents and commands:\n  --client-cert-file {} --client-key-file {}",
-        verb(place),
+        verb(folder),
         pair.certificate.display(),
         unix_seconds_text(made.not_after),
         pair.key.display(),
@@ -208,21 +208,21 @@ fn make_client(place: &Place, name: &str, days: u32) -> anyhow::Result<String> {
     ))
 }
 
-fn verb(place: &Place) -> &'static str {
-    if place.renew { "renewed" } else { "created" }
+fn verb(folder: &Folder) -> &'static str {
+    if folder.renew { "renewed" } else { "created" }
 }
 
-fn show(place: &str) -> anyhow::Result<String> {
-    let certificates = if place.starts_with("https://") {
-        presented_certificates(place)
+fn show(source: &str) -> anyhow::Result<String> {
+    let certificates = if source.starts_with("https://") {
+        presented_certificates(source)
     } else {
-        read_certificates(Path::new(place))
+        read_certificates(Path::new(source))
     };
     let certificates = certificates.map_err(anyhow::Error::msg)?;
     let mut shown = Vec::new();
     for der in &certificates {
         let certificate = Certificate::read(der);
-        let facts = certificate.with_context(|| format!("{place}: not a certificate"))?;
+        let facts = certificate.with_context(|| format!("{source}: not a certificate"))?;
         shown.push(describe(&facts, SystemClock.now().0));
     }
     Ok(shown.join("\n\n"))

@@ -59,7 +59,7 @@ pub(super) struct DiagnoseArgs {
 pub(super) fn diagnose(args: &DiagnoseArgs) -> anyhow::Result<ExitCode> {
     let name = format!("granary-diagnosis-{}", SystemClock.now().0 / 1000);
     let path = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.tar.gz")));
-    // The first answer decides whether there is a daemon; without one, no archive is created.
+    // The first answer shows whether a daemon is running; without a daemon, no archive is created.
     let status = match args.data_dir {
         None => Some(args.daemon.get("status", &[])?),
         Some(_) => None,
@@ -117,7 +117,7 @@ fn running(archive: &mut Archive, daemon: &Daemon, status: &Value) -> anyhow::Re
     Ok(())
 }
 
-/// Returns the resources that the store's series need by the settings, at their present rate.
+/// Returns the resources that the store's series need with these settings, at their present rate.
 fn plan(settings: Value, status: &Value, storage: &Value) -> anyhow::Result<Value> {
     let settings = config::from_shown(settings)?;
     let all = |part: &str| status[part].as_array().cloned().unwrap_or_default();

@@ -6,7 +6,7 @@
 
 #![allow(
     clippy::wildcard_enum_match_arm,
-    reason = "a place for one kind of value refuses all others"
+    reason = "a field for one kind of value refuses all others"
 )]
 
 mod change;

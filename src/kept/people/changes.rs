@@ -21,7 +21,7 @@ pub struct NewUser {
     pub password: Option<Password>,
 }
 
-/// A change of a user by an administrator; `None` leaves a property as it is.
+/// A change of a user by an administrator; `None` leaves a property unchanged.
 #[derive(Debug, Default)]
 #[expect(missing_docs, reason = "UserRecord describes the fields")]
 pub struct UserChange {
@@ -39,7 +39,7 @@ pub enum OwnChange<'a> {
     Password(Password),
     /// The first code of a new second factor.
     ConfirmTotp(&'a str),
-    /// No second factor.
+    /// The removal of the second factor.
     RemoveTotp,
 }
 

@@ -80,7 +80,8 @@ impl KnownPeople {
     /// Ends a session, durably.
     ///
     /// # Errors
-    /// The store cannot be written; the session has ended nevertheless until the next start.
+    /// The store cannot be written. The session has ended nevertheless, but is valid again after
+    /// the next start.
     pub fn log_out(&self, caller: &UserCaller) -> Result<(), PeopleFault> {
         let _change_lock = self.0.change_lock.lock();
         self.end_session(caller.session_id())

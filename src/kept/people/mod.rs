@@ -102,9 +102,9 @@ pub struct UserAnswer {
     /// The name that the provider sent; empty for the daemon's own users.
     display_name: String,
     roles: Roles,
-    /// True with a second factor.
+    /// True for a user with a second factor.
     totp: bool,
-    /// True with a password.
+    /// True for a user with a password.
     password: bool,
     disabled: bool,
     created: i64,
@@ -195,7 +195,7 @@ impl KnownPeople {
         self.0.users.get().contains_key(name)
     }
 
-    /// Returns the number of sessions, with those that have ended but were not removed yet.
+    /// Returns the number of sessions, including ended ones that were not removed yet.
     pub fn session_count(&self) -> usize {
         self.0.sessions.read().len()
     }

@@ -9,13 +9,14 @@ use crate::{
 };
 
 impl KnownPeople {
-    /// Sets the rules of the provider; other rules, and none, end all sessions of its users.
+    /// Sets the rules of the provider. If they differ from the previous rules, or are missing, all
+    /// sessions of its users end.
     pub fn set_provider_rules(&self, rules: Option<&GroupRules>) {
         *self.0.provider_rules.write() = rules.map(GroupRules::digest);
     }
 
-    /// Logs a person in with the roles of the groups, durably. Other roles than those of the last
-    /// login end all other sessions of the user.
+    /// Logs a person in with the roles of the groups, durably. If the roles differ from those of
+    /// the last login, all other sessions of the user end.
     ///
     /// # Errors
     /// An administrator disabled the user, there are too many users, or the store cannot be

@@ -75,7 +75,8 @@ impl KnownPeople {
     /// The session has ended, or the store cannot be written.
     pub fn end_all(&self, caller: &UserCaller, now: UnixMillis) -> Result<(), PeopleFault> {
         self.valid_user(caller, now).ok_or(PeopleFault::NoSession)?;
-        // Each change gives the user another generation.
+        // Each change, even an empty one, gives the user another generation, which ends all
+        // sessions.
         self.change(&caller.user.name, UserChange::default(), None, now).map(drop)
     }
 }

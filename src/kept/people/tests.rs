@@ -102,7 +102,7 @@ fn each_change_of_rights_ends_all_sessions_of_the_user_and_no_others() {
     let session = fixture.log_in("ann", None).unwrap();
     fixture.people.remove("ann", None).unwrap();
     assert!(!fixture.is_valid(&session));
-    // Another user with the name gets none of the sessions.
+    // The sessions are not valid for another user with the same name.
     fixture.create("ann", Role::Viewer, None).unwrap();
     assert!(!fixture.is_valid(&session) && fixture.is_valid(&others));
 }
@@ -143,7 +143,7 @@ fn a_second_factor_is_required_once_a_code_confirmed_it() {
     let next = factor.code_at(NOW.plus(30_000));
     fixture.log_in("ann", Some(&next)).unwrap();
     assert!(matches!(fixture.log_in("ann", Some(&next)), Err(PeopleFault::WrongLogin)));
-    // Also after a restart.
+    // The second factor is also required after a restart.
     let reopened = KnownPeople::open(&fixture.store, NOW).unwrap();
     let request = LoginRequest { user: "ann", password: PASSWORD, code: Some(&next) };
     assert!(matches!(reopened.log_in(request, NOW), Err(PeopleFault::WrongLogin)));

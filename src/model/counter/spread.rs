@@ -1,8 +1,8 @@
 //! Distribution of a counter's growth over the slots of a gap between two readings.
 //!
-//! A reading adds the growth since the previous reading to the slot of its own time, and nothing
-//! else is stored. After a gap, the first slot with a reading therefore contains the growth of
-//! several slots. Queries for rates distribute this growth: virtual readings at the counter's
+//! A reading adds the growth since the previous reading to the slot that contains its time, and
+//! nothing else is stored. After a gap, the first slot with a reading therefore contains the growth
+//! of several slots. Queries for rates distribute this growth: virtual readings at the counter's
 //! interval fill the gap, or one per slot if readings are no more frequent than slots. The growth
 //! of a slot is its sum plus [`Gap::carried`] at its end, less [`Gap::carried`] at its start; a
 //! slot that contains the whole gap keeps its sum, bit for bit.

@@ -121,34 +121,34 @@ mod tests {
         vec![ClassTimes { times: UnixMillis::EARLIEST..UnixMillis::LATEST, rule: None }]
     }
 
-    /// Returns the granularities of the segments of the last 12 hours, by hours before now.
-    fn segments(classes: &[Vec<ClassTimes>]) -> (Vec<(String, i64)>, Vec<String>) {
+    /// Returns the granularities of the intervals of the last 12 hours, by hours before now.
+    fn intervals(classes: &[Vec<ClassTimes>]) -> (Vec<(String, i64)>, Vec<String>) {
         let set = GranularitySet::default();
         let now = UnixMillis(NOW.0 / DAY * DAY);
         let gaps = vec![Gaps::NONE; set.count()];
         let coverage = Coverage::new(&set, gaps, now).within_classes(classes, now);
         let range = now.minus(12 * HOUR)..now;
-        let segments = coverage.segments(GranularityIndex::FINEST, range.clone());
-        let notes = coverage.notes(GranularityIndex::FINEST, &segments, &range);
-        let show = |segment: &super::super::Segment| {
-            let name = coverage.granularities()[segment.granularity].name.clone();
-            (name, now.since(segment.range.start) / HOUR)
+        let intervals = coverage.intervals(GranularityIndex::FINEST, range.clone());
+        let notes = coverage.notes(GranularityIndex::FINEST, &intervals, &range);
+        let show = |interval: &super::super::Interval| {
+            let name = coverage.granularities()[interval.granularity].name.clone();
+            (name, now.since(interval.range.start) / HOUR)
         };
-        (segments.iter().map(show).collect(), notes)
+        (intervals.iter().map(show).collect(), notes)
     }
 
     #[test]
     fn a_class_without_a_level_is_answered_by_its_next_coarser_one_with_a_note() {
         let of = |name: &str, hours: i64| (name.to_owned(), hours);
-        let (found, notes) = segments(&[debug(UnixMillis::EARLIEST)]);
+        let (found, notes) = intervals(&[debug(UnixMillis::EARLIEST)]);
         assert_eq!(found, [of("5m", 12)]);
         assert!(notes[0].contains("by rule debug: 5m is shown there"), "{notes:?}");
         // The samples from before the rule are still in minutes; so are those of other series.
         let now = UnixMillis(NOW.0 / DAY * DAY);
         let changed = debug(now.minus(6 * HOUR));
-        assert_eq!(segments(std::slice::from_ref(&changed)).0, [of("1m", 12), of("5m", 6)]);
-        assert_eq!(segments(&[changed, settings()]).0, [of("1m", 12), of("5m", 6)]);
-        assert_eq!(segments(&[settings()]).0, [of("1m", 12)]);
+        assert_eq!(intervals(std::slice::from_ref(&changed)).0, [of("1m", 12), of("5m", 6)]);
+        assert_eq!(intervals(&[changed, settings()]).0, [of("1m", 12), of("5m", 6)]);
+        assert_eq!(intervals(&[settings()]).0, [of("1m", 12)]);
     }
 
     #[test]

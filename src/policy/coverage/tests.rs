@@ -9,15 +9,15 @@ fn whole(set: &GranularitySet, now: UnixMillis) -> Coverage<'_> {
     Coverage::new(set, vec![Gaps::NONE; set.count()], now)
 }
 
-/// Returns the segments as names and hours before `NOW`.
+/// Returns the intervals as names and hours before `NOW`.
 fn shown(coverage: &Coverage<'_>, level: usize, since: i64) -> Vec<(String, f64, f64)> {
     let range = NOW.minus(since * HOUR)..NOW;
     let ago = |at: UnixMillis| (NOW.0 - at.0) as f64 / HOUR as f64;
-    let named_hours = |segment: &Segment| {
-        let name = coverage.granularities()[segment.granularity].name.clone();
-        (name, ago(segment.range.start).round(), ago(segment.range.end).round())
+    let named_hours = |interval: &Interval| {
+        let name = coverage.granularities()[interval.granularity].name.clone();
+        (name, ago(interval.range.start).round(), ago(interval.range.end).round())
     };
-    coverage.segments(GranularityIndex(level), range).iter().map(named_hours).collect()
+    coverage.intervals(GranularityIndex(level), range).iter().map(named_hours).collect()
 }
 
 fn named(name: &str, from: i64, to: i64) -> (String, f64, f64) {
@@ -34,7 +34,7 @@ fn a_longer_retention_continues_with_the_next_coarser_level() {
     let range = NOW.minus(40 * HOUR)..NOW;
     let notes = coverage.notes(
         GranularityIndex(0),
-        &coverage.segments(GranularityIndex(0), range.clone()),
+        &coverage.intervals(GranularityIndex(0), range.clone()),
         &range,
     );
     assert_eq!(
@@ -67,12 +67,12 @@ fn a_granularity_that_no_longer_accepts_samples_answers_for_earlier_times() {
     assert_eq!(coverage.granularities(), &all);
     let found = shown(&coverage, 1, 100);
     assert_eq!(found, [named("5m", 100, 4), named("1m", 4, 0)]);
-    let segments = coverage.segments(GranularityIndex(1), range.clone());
-    assert_eq!(segments.iter().map(|segment| segment.stored.0).collect::<Vec<_>>(), [3, 0]);
+    let intervals = coverage.intervals(GranularityIndex(1), range.clone());
+    assert_eq!(intervals.iter().map(|interval| interval.stored.0).collect::<Vec<_>>(), [3, 0]);
     let note = format!(
         "5m has accepted no samples since {stopped}: later samples are missing from its part"
     );
-    assert_eq!(coverage.notes(GranularityIndex(1), &segments, &range), [note]);
+    assert_eq!(coverage.notes(GranularityIndex(1), &intervals, &range), [note]);
     // The retired granularity continues where the finer one is no longer kept.
     assert_eq!(shown(&coverage, 0, 100), [named("5m", 100, 49), named("1m", 49, 0)]);
     // Where the finer granularity no longer keeps the samples after the stop, the next coarser one
@@ -80,9 +80,9 @@ fn a_granularity_that_no_longer_accepts_samples_answers_for_earlier_times() {
     let later = NOW.plus(100 * HOUR);
     let (coverage, range) = within(later, 200);
     let names: Vec<_> = coverage
-        .segments(GranularityIndex(1), range.clone())
+        .intervals(GranularityIndex(1), range.clone())
         .into_iter()
-        .map(|segment| segment.stored.0)
+        .map(|interval| interval.stored.0)
         .collect();
     assert_eq!(names, [3, 1, 0]);
     let why = coverage.why_not(GranularityIndex(1), &(NOW..NOW.plus(HOUR)));
@@ -102,8 +102,8 @@ fn an_added_granularity_is_computed_from_finer_ones_where_they_exist() {
     assert_eq!(found, [named("1d", 500, 349), named("5m", 349, 1), named("1h", 1, 0)]);
     let range = NOW.minus(300 * HOUR)..NOW;
     assert!(coverage.makes_whole(GranularityIndex(2), &range));
-    let segments = coverage.segments(GranularityIndex(2), range.clone());
-    assert_eq!(coverage.notes(GranularityIndex(2), &segments, &range), Vec::<String>::new());
+    let intervals = coverage.intervals(GranularityIndex(2), range.clone());
+    assert_eq!(coverage.notes(GranularityIndex(2), &intervals, &range), Vec::<String>::new());
 }
 
 #[test]
@@ -113,10 +113,10 @@ fn the_coarsest_granularity_shows_incomplete_samples_with_a_note() {
     gaps[3].complete_since = NOW.minus(HOUR);
     let coverage = Coverage::new(&set, gaps, NOW);
     let range = NOW.minus(2400 * HOUR)..NOW;
-    let segments = coverage.segments(GranularityIndex(3), range.clone());
-    let kept: Vec<_> = segments.iter().map(|segment| segment.granularity.0).collect();
+    let intervals = coverage.intervals(GranularityIndex(3), range.clone());
+    let kept: Vec<_> = intervals.iter().map(|interval| interval.granularity.0).collect();
     assert_eq!(kept, [3, 2]);
-    let notes = coverage.notes(GranularityIndex(3), &segments, &range);
+    let notes = coverage.notes(GranularityIndex(3), &intervals, &range);
     assert_eq!(
         notes,
         ["1d does not have all samples before 2026-09-14T00:00:00Z: samples may be missing there"]
@@ -136,7 +136,7 @@ fn a_hole_is_filled_from_the_coarser_level() {
     let range = NOW.minus(40 * HOUR)..NOW;
     let notes = coverage.notes(
         GranularityIndex(0),
-        &coverage.segments(GranularityIndex(0), range.clone()),
+        &coverage.intervals(GranularityIndex(0), range.clone()),
         &range,
     );
     assert!(notes[0].starts_with("documents of 1m are damaged or missing from 2026-11-20T"));
@@ -152,8 +152,8 @@ fn a_hole_of_all_granularities_is_noted_wherever_it_lies() {
         let hole = NOW.minus(from * HOUR)..NOW.minus(until * HOUR);
         let gaps = Gaps { holes: vec![hole.clone()], ..Gaps::NONE };
         let coverage = Coverage::new(&set, vec![gaps; 4], NOW);
-        let segments = coverage.segments(GranularityIndex(0), range.clone());
-        let notes = coverage.notes(GranularityIndex(0), &segments, &range);
+        let intervals = coverage.intervals(GranularityIndex(0), range.clone());
+        let notes = coverage.notes(GranularityIndex(0), &intervals, &range);
         let from = floor(hole.start, 60_000).max(range.start);
         let until = ceil(hole.end, 60_000).min(range.end);
         let why = format!("documents of 1m are damaged or missing from {from} to {until}");
@@ -174,12 +174,12 @@ fn a_coarser_granularity_with_the_same_hole_is_no_answer() {
     let hole = floor(NOW.minus(30 * HOUR), HOUR)..floor(NOW.minus(24 * HOUR), HOUR);
     let gaps = Gaps { holes: vec![hole.clone()], ..Gaps::NONE };
     let coverage = Coverage::new(&set, vec![gaps; 2], NOW);
-    let segments = coverage.segments(GranularityIndex(0), range.clone());
+    let intervals = coverage.intervals(GranularityIndex(0), range.clone());
     let why = |name| {
         format!("documents of {name} are damaged or missing from {} to {}", hole.start, hole.end)
     };
     assert_eq!(
-        coverage.notes(GranularityIndex(0), &segments, &range),
+        coverage.notes(GranularityIndex(0), &intervals, &range),
         [
             format!("{}: 5m is shown there", why("1m")),
             format!("{}: samples may be missing there", why("5m")),
@@ -214,7 +214,7 @@ proptest! {
         let now = UnixMillis(now);
         let range = now.minus(back + span)..now.minus(back);
         let coverage = whole(&set, now);
-        let cut = coverage.segments(GranularityIndex(level), range.clone());
+        let cut = coverage.intervals(GranularityIndex(level), range.clone());
         for pair in cut.windows(2) {
             prop_assert_eq!(pair[0].range.end, pair[1].range.start);
             prop_assert!(pair[0].granularity > pair[1].granularity);
@@ -222,16 +222,16 @@ proptest! {
             let coarser = &set[pair[0].granularity];
             prop_assert_eq!(coarser.slot_start(pair[0].range.end), pair[0].range.end);
         }
-        for segment in &cut {
-            prop_assert!(set[segment.granularity].keeps(segment.range.start, now));
-            prop_assert!(segment.granularity.0 >= level);
+        for interval in &cut {
+            prop_assert!(set[interval.granularity].keeps(interval.range.start, now));
+            prop_assert!(interval.granularity.0 >= level);
         }
         if let Some(last) = cut.last() {
             prop_assert_eq!(last.range.end, range.end);
         }
         let fine = coverage.with_fine_end(cut.clone());
-        let first = |segments: &[Segment]| segments.first().map(|segment| segment.range.start);
-        let last = |segments: &[Segment]| segments.last().map(|segment| segment.range.end);
+        let first = |intervals: &[Interval]| intervals.first().map(|interval| interval.range.start);
+        let last = |intervals: &[Interval]| intervals.last().map(|interval| interval.range.end);
         prop_assert_eq!((first(&fine), last(&fine)), (first(&cut), last(&cut)));
         for pair in fine.windows(2) {
             prop_assert_eq!(pair[0].range.end, pair[1].range.start);
@@ -259,7 +259,7 @@ proptest! {
         let coverage = Coverage::new(&set, all_gaps.clone(), NOW);
         let start = NOW.minus(from * 60_000);
         let range = start..start.plus(length * 60_000);
-        let cut = coverage.segments(GranularityIndex(level), range.clone());
+        let cut = coverage.intervals(GranularityIndex(level), range.clone());
         for pair in cut.windows(2) {
             prop_assert!(pair[0].range.end <= pair[1].range.start);
             // No slot is cut, so no sample is counted twice.
@@ -277,16 +277,16 @@ proptest! {
                 && gaps.holes.iter().all(|hole| end <= hole.start || hole.end <= slot)
         };
         let at = range.start.plus((probe * (length * 60_000 - 1) as f64) as i64);
-        let answers: Vec<_> = cut.iter().filter(|segment| segment.range.contains(&at)).collect();
+        let answers: Vec<_> = cut.iter().filter(|interval| interval.range.contains(&at)).collect();
         prop_assert!(answers.len() <= 1);
         let any_holds = (0..4).any(|level| holds(level, at));
         match answers.first() {
-            Some(segment) => {
-                let is_coarsest = segment.granularity.0 == 3;
-                let is_answer = holds(segment.granularity.0, at) || (!any_holds && is_coarsest);
-                prop_assert!(is_answer, "{segment:?}");
+            Some(interval) => {
+                let is_coarsest = interval.granularity.0 == 3;
+                let is_answer = holds(interval.granularity.0, at) || (!any_holds && is_coarsest);
+                prop_assert!(is_answer, "{interval:?}");
                 // A level is skipped only next to samples that a coarser slot shows.
-                prop_assert!(!holds(level, at) || segment.granularity.0 >= level, "{segment:?}");
+                prop_assert!(!holds(level, at) || interval.granularity.0 >= level, "{interval:?}");
             }
             None => prop_assert!(!any_holds),
         }

@@ -76,7 +76,7 @@ impl Hosts {
         restored
     }
 
-    /// Changes the maximum number of hosts; a new host then replaces others until it is kept.
+    /// Changes the maximum number of hosts; a new host then replaces others until the limit is met.
     pub fn set_count_max(&mut self, hosts_max: usize) {
         self.count_max = hosts_max;
     }

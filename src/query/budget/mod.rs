@@ -51,7 +51,7 @@ impl QueryResources {
         Self { scheduler, memory, cache }
     }
 
-    /// Returns the same cores and the same memory with a cache of its own.
+    /// Returns the same cores and the same memory with a new, separate cache.
     pub fn with_own_cache(&self) -> Self {
         Self { cache: QueryCache::new(), ..self.clone() }
     }

@@ -9,7 +9,7 @@ use jiff::tz::TimeZone;
 use crate::{
     model::{Cell, GranularityIndex, Span, UnixMillis},
     policy::{
-        coverage::{Coverage, Segment},
+        coverage::{Coverage, Interval},
         query_plan,
     },
     query::{
@@ -47,7 +47,7 @@ pub(crate) struct Axis {
     /// The slot width, or the name of the calendar unit.
     pub(crate) resolution: String,
     /// The granularity of each part of the range, oldest part first.
-    pub(crate) segments: Vec<Segment>,
+    pub(crate) intervals: Vec<Interval>,
     /// The start and width of each slot, in ascending order.
     slots: Vec<(i64, i64)>,
     /// Remarks for the reader of the chart.
@@ -94,13 +94,13 @@ impl Axis {
         let granularities = coverage.granularities();
         let granularity =
             granularity_of_width(granularities, width).unwrap_or(GranularityIndex::FINEST);
-        let segments = coverage.segments(granularity, whole_slots(width, request.range));
-        request.check(coverage, &segments, limits)?;
+        let intervals = coverage.intervals(granularity, whole_slots(width, request.range));
+        request.check(coverage, &intervals, limits)?;
         let mut slots: Vec<(i64, i64)> = Vec::new();
-        for segment in &segments {
-            let step = common_multiple(width, granularities[segment.granularity].width_ms);
-            let mut start = slot_start(step, segment.range.start).0;
-            while start < segment.range.end.0 {
+        for interval in &intervals {
+            let step = common_multiple(width, granularities[interval.granularity].width_ms);
+            let mut start = slot_start(step, interval.range.start).0;
+            while start < interval.range.end.0 {
                 let end = start.saturating_add(step);
                 let from = slots.last().map_or(start, |(last, width)| start.max(last + width));
                 if from < end {
@@ -111,14 +111,14 @@ impl Axis {
         }
         request.check_points(slots.len(), limits)?;
         let resolution = Span::Fixed(width).to_string();
-        let mut notes = coverage.notes(granularity, &segments, request.range);
+        let mut notes = coverage.notes(granularity, &intervals, request.range);
         if request.has_local_zone() && width > HOUR_MS {
             notes.push(format!(
                 "slots of {resolution} are aligned to UTC; use resolution=day, week or month for \
                  slots in the time zone"
             ));
         }
-        Ok(Self { resolution, segments, slots, notes })
+        Ok(Self { resolution, intervals, slots, notes })
     }
 
     fn of_calendar(
@@ -135,11 +135,12 @@ impl Axis {
         let aligned = query_plan::granularity_for_borders(granularities, &borders);
         let granularity = aligned.unwrap_or(GranularityIndex::FINEST);
         let range = borders[0]..borders[borders.len() - 1];
-        let segments = coverage.segments(granularity, range.clone());
-        request.check(coverage, &segments, limits)?;
-        let mut notes = coverage.notes(granularity, &segments, &range);
-        let cuts = |segment: &&Segment| aligned.is_none_or(|aligned| segment.granularity > aligned);
-        if let Some(cut) = segments.iter().find(cuts) {
+        let intervals = coverage.intervals(granularity, range.clone());
+        request.check(coverage, &intervals, limits)?;
+        let mut notes = coverage.notes(granularity, &intervals, &range);
+        let cuts =
+            |interval: &&Interval| aligned.is_none_or(|aligned| interval.granularity > aligned);
+        if let Some(cut) = intervals.iter().find(cuts) {
             notes.push(format!(
                 "slots of {} do not end where each {} begins in {}: samples near a border may be \
                  counted in the neighbouring {}",
@@ -149,11 +150,11 @@ impl Axis {
                 unit.name(),
             ));
         }
-        let oldest = segments.first().map_or(range.end, |segment| segment.range.start);
+        let oldest = intervals.first().map_or(range.end, |interval| interval.range.start);
         let pairs = borders.windows(2).map(|pair| (pair[0].0, pair[1].0));
         let kept = pairs.filter(|(_, end)| *end > oldest.0);
         let slots = kept.map(|(start, end)| (start, end - start)).collect();
-        Ok(Self { resolution: unit.name().into_owned(), segments, slots, notes })
+        Ok(Self { resolution: unit.name().into_owned(), intervals, slots, notes })
     }
 
     /// Returns the number of slots.
@@ -198,7 +199,7 @@ impl Axis {
         }
     }
 
-    /// Merges the slots of one series and segment, in ascending order, into the cells of this axis.
+    /// Merges the slots of one series and interval, ascending, into the cells of this axis.
     pub(crate) fn merge(&self, filled: &[Slot], cells: &mut [Cell]) {
         assert_eq!(cells.len(), self.slots.len(), "one cell per slot");
         let mut index = 0;
@@ -282,10 +283,10 @@ impl AxisRequest<'_> {
     fn check(
         &self,
         coverage: &Coverage<'_>,
-        segments: &[Segment],
+        intervals: &[Interval],
         limits: &QueryLimits,
     ) -> Result<(), QueryError> {
-        let slots = coverage.slots_of(segments);
+        let slots = coverage.slots_of(intervals);
         if slots.saturating_mul(self.series.max(1) as i64) > limits.points_max as i64 {
             return Err(QueryError::TooMuch(format!(
                 "{} series of {slots} slots exceed the {} slots that a query may read: ask \

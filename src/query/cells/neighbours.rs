@@ -14,7 +14,7 @@ use crate::{
         GranularityIndex, Reading, SeriesId, UnixMillis,
         counter::spread::{GAP_MAX_MS, Gap, spacing_ms},
     },
-    policy::coverage::{Coverage, Segment},
+    policy::coverage::{Coverage, Interval},
     query::{Budget, QueryError},
     store::{Columns, Slot, Store},
 };
@@ -159,12 +159,12 @@ impl NeighbourSearch<'_> {
         missing: &mut Vec<usize>,
         found: &mut [Option<Slot>],
     ) -> Result<(), QueryError> {
-        let mut segments = self.coverage.segments(granularity, range);
+        let mut intervals = self.coverage.intervals(granularity, range);
         if self.side == Side::Before {
-            segments.reverse();
+            intervals.reverse();
         }
         let mut slots = Vec::new();
-        for Segment { stored, range, .. } in segments {
+        for Interval { stored, range, .. } in intervals {
             let ids: Vec<_> = missing.iter().map(|index| series[*index]).collect();
             let view = self.store.view(stored, range, &ids)?;
             for (id, index) in ids.into_iter().zip(&*missing) {

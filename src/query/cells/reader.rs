@@ -6,7 +6,7 @@
 
 use crate::{
     model::{Cell, GranularityIndex, Kind, SeriesId, UnixMillis},
-    policy::coverage::{Coverage, Segment},
+    policy::coverage::{Coverage, Interval},
     query::{
         Budget, QueryError,
         cells::axis::Axis,
@@ -15,10 +15,10 @@ use crate::{
     store::{Columns, Slot, Store, View},
 };
 
-/// Number of series that share one view of each segment.
+/// Number of series that share one view of each interval.
 const SERIES_PER_VIEW: usize = 1024;
 
-/// A reader with one view per segment, for a number of series at a time.
+/// A reader with one view per interval, for a number of series at a time.
 pub(crate) struct CellReader<'a> {
     store: &'a Store,
     budget: &'a Budget,
@@ -82,11 +82,11 @@ impl<'a> CellReader<'a> {
         let index = self.next % SERIES_PER_VIEW;
         if index == 0 {
             let ids = &self.series[self.next..self.series.len().min(self.next + SERIES_PER_VIEW)];
-            let segments = self.axis.segments.iter();
+            let intervals = self.axis.intervals.iter();
             // Drop the previous views first.
             self.views.clear();
-            for segment in segments {
-                self.views.push(self.store.view(segment.stored, segment.range.clone(), ids)?);
+            for interval in intervals {
+                self.views.push(self.store.view(interval.stored, interval.range.clone(), ids)?);
             }
             self.counters = self.readings_at_edges(ids)?;
         }
@@ -124,8 +124,8 @@ impl<'a> CellReader<'a> {
     /// Returns the slots around the axis for the counters among `ids`.
     fn readings_at_edges(&self, ids: &[SeriesId]) -> Result<Vec<Option<EdgeReadings>>, QueryError> {
         let Some(coverage) = self.coverage else { return Ok(Vec::new()) };
-        let segments = &self.axis.segments;
-        let (Some(first), Some(last)) = (segments.first(), segments.last()) else {
+        let intervals = &self.axis.intervals;
+        let (Some(first), Some(last)) = (intervals.first(), intervals.last()) else {
             return Ok(Vec::new());
         };
         let mut out: Vec<Option<EdgeReadings>> = {
@@ -138,8 +138,8 @@ impl<'a> CellReader<'a> {
             let counters = (0..ids.len()).filter(|index| out[*index].is_some());
             counters.filter(|index| last_at[*index].is_some_and(|last| last.at >= at)).collect()
         };
-        let find = |segment: &Segment, edge: UnixMillis, side: Side, indexes: &[usize]| {
-            let (store, budget, granularity) = (self.store, self.budget, segment.granularity);
+        let find = |interval: &Interval, edge: UnixMillis, side: Side, indexes: &[usize]| {
+            let (store, budget, granularity) = (self.store, self.budget, interval.granularity);
             let ids: Vec<_> = indexes.iter().map(|index| ids[*index]).collect();
             let search = NeighbourSearch { store, budget, coverage, granularity, edge, side };
             let slots = search.nearest_slots(&ids)?;

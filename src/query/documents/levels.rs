@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     model::{Cell, SeriesId, Span, UnixMillis},
-    policy::coverage::{Coverage, Segment},
+    policy::coverage::{Coverage, Interval},
     query::{Budget, QueryError, SeriesEntry, Timestamp},
     store::{Columns, Store, View},
 };
@@ -57,7 +57,7 @@ pub struct LevelPart {
 struct LevelRanges {
     part_ms: i64,
     /// The ranges to read: whole days, in ascending order.
-    segments: Vec<Segment>,
+    intervals: Vec<Interval>,
     /// The whole days that are stored, in ascending order.
     stored_days: Vec<Range<i64>>,
 }
@@ -110,9 +110,9 @@ impl LevelPlan {
             } else {
                 finer_range.start.max(range.start)..finer_range.end.min(range.end).max(range.start)
             };
-            let mut segments = coverage.segments(granularity, whole_days(&level_range));
-            segments.retain(|segment| segment.granularity <= granularity);
-            levels.push(LevelRanges::new(part_ms, &segments));
+            let mut intervals = coverage.intervals(granularity, whole_days(&level_range));
+            intervals.retain(|interval| interval.granularity <= granularity);
+            levels.push(LevelRanges::new(part_ms, &intervals));
         }
         Self { range, levels }
     }
@@ -137,8 +137,8 @@ impl LevelPlan {
     /// Creates the views.
     pub(crate) fn open(self, store: &Store, ids: &[SeriesId]) -> Result<LevelReader, QueryError> {
         let view =
-            |segment: &Segment| Ok(store.view(segment.stored, segment.range.clone(), ids)?);
-        let views = self.levels.iter().map(|level| level.segments.iter().map(view).collect());
+            |interval: &Interval| Ok(store.view(interval.stored, interval.range.clone(), ids)?);
+        let views = self.levels.iter().map(|level| level.intervals.iter().map(view).collect());
         let views = views.collect::<Result<_, QueryError>>()?;
         Ok(LevelReader { plan: self, views })
     }
@@ -157,10 +157,10 @@ fn whole_days(range: &Range<UnixMillis>) -> Range<UnixMillis> {
 }
 
 impl LevelRanges {
-    /// Creates the ranges of a level from the whole days of segments.
-    fn new(part_ms: i64, segments: &[Segment]) -> Self {
+    /// Creates the ranges of a level from the whole days of intervals.
+    fn new(part_ms: i64, intervals: &[Interval]) -> Self {
         let mut stored_days: Vec<Range<i64>> = Vec::new();
-        for Segment { range, .. } in segments {
+        for Interval { range, .. } in intervals {
             match stored_days.last_mut() {
                 Some(last) if last.end == range.start.0 => last.end = range.end.0,
                 _ => stored_days.push(range.start.0..range.end.0),
@@ -170,16 +170,16 @@ impl LevelRanges {
         let whole =
             stored_days.into_iter().map(|days| day(days.start + PARTS_MS[0] - 1)..day(days.end));
         let stored_days: Vec<_> = whole.filter(|days| !days.is_empty()).collect();
-        let is_inside = |segment: &Segment| {
+        let is_inside = |interval: &Interval| {
             let days = stored_days.iter().find(|days| {
-                days.start < segment.range.end.0 && segment.range.start.0 < days.end
+                days.start < interval.range.end.0 && interval.range.start.0 < days.end
             })?;
             let (start, end) = (UnixMillis(days.start), UnixMillis(days.end));
-            let range = segment.range.start.max(start)..segment.range.end.min(end);
-            Some(Segment { range, ..segment.clone() })
+            let range = interval.range.start.max(start)..interval.range.end.min(end);
+            Some(Interval { range, ..interval.clone() })
         };
-        let segments = segments.iter().filter_map(is_inside).collect();
-        Self { part_ms, segments, stored_days }
+        let intervals = intervals.iter().filter_map(is_inside).collect();
+        Self { part_ms, intervals, stored_days }
     }
 }
 
@@ -364,7 +364,7 @@ mod tests {
         let plan = LevelPlan::new(&coverage, &range, &range, 3);
         assert_eq!(plan.months().count(), 4);
         let levels: Vec<_> =
-            plan.levels.iter().map(|level| level.segments[0].granularity.0).collect();
+            plan.levels.iter().map(|level| level.intervals[0].granularity.0).collect();
         assert_eq!(levels, [3, 2, 0]);
         // Hours are stored for 9 weeks from a Monday, minutes for two days; only whole days are
         // read.
@@ -377,7 +377,7 @@ mod tests {
         gaps[2].holes.push(at("2026-11-02T03:00:00Z")..at("2026-11-02T05:00:00Z"));
         let plan = LevelPlan::new(&Coverage::new(&set, gaps, now), &range, &range, 3);
         let levels: Vec<_> =
-            plan.levels[0].segments.iter().map(|segment| segment.granularity.0).collect();
+            plan.levels[0].intervals.iter().map(|interval| interval.granularity.0).collect();
         assert_eq!(levels, [3, 2, 3]);
         assert_eq!(
             stored_days(&plan.levels[1]),

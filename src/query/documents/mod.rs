@@ -90,12 +90,12 @@ pub enum DocumentsAnswer {
     /// Months in order of series and time.
     Levels { documents: Vec<LevelsDocument>, notes: Vec<String> },
     /// Rows in order of time, then series. The row of an empty slot has no value.
-    Rows { rows: Vec<Row>, notes: Vec<String> },
+    Rows { rows: Vec<DocumentRow>, notes: Vec<String> },
 }
 
 /// A slot as a row.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Row {
+pub struct DocumentRow {
     /// Start of the slot, RFC 3339.
     pub date: String,
     /// The displayed number; `None` for an empty slot.
@@ -234,14 +234,14 @@ impl DocumentsQuery<'_> {
     fn rows(&self, groups: &[Group]) -> Result<DocumentsAnswer, QueryError> {
         let axis = self.axis(groups, &self.request.resolution, &self.request.range)?;
         let zone = self.request.time_zone.clone().unwrap_or(TimeZone::UTC);
-        self.budget.reserve(axis.len() * size_of::<Vec<Row>>())?;
-        let mut by_slot: Vec<Vec<Row>> = vec![Vec::new(); axis.len()];
+        self.budget.reserve(axis.len() * size_of::<Vec<DocumentRow>>())?;
+        let mut by_slot: Vec<Vec<DocumentRow>> = vec![Vec::new(); axis.len()];
         let slots = || axis.slots().chunks(SLOTS_AT_A_TIME);
         self.read(&axis, groups, true, |group, cells| {
             let kind = group.entry.kind;
             let requested = self.request.display.map(|display| display.for_kind(kind));
             let display = requested.unwrap_or_else(|| Display::of_kind(kind));
-            let row_bytes = size_of::<Row>() + group.entry.bytes();
+            let row_bytes = size_of::<DocumentRow>() + group.entry.bytes();
             let cells = cells.chunks(SLOTS_AT_A_TIME);
             for ((slots, cells), rows) in
                 slots().zip(cells).zip(by_slot.chunks_mut(SLOTS_AT_A_TIME))
@@ -249,7 +249,7 @@ impl DocumentsQuery<'_> {
                 self.budget.check()?;
                 self.budget.reserve(cells.len() * row_bytes)?;
                 for ((slot, cell), rows) in slots.iter().zip(cells).zip(rows) {
-                    rows.push(Row {
+                    rows.push(DocumentRow {
                         date: local_time(UnixMillis(slot.0), &zone),
                         value: group.number(display, cell, *slot, self.now),
                         metric: group.entry.metric.clone(),

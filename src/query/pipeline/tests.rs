@@ -369,7 +369,7 @@ fn the_first_stages_decide_which_documents_are_read() {
     let (conditions, _) =
         pushdown("[{$match: {'days.date': {$gte: '2015-08-18'}}}, {$unwind: '$days'}]");
     assert_eq!(conditions.days, UnixMillis::MIN..UnixMillis::MAX);
-    // A count before the condition prevents the pushdown.
+    // A condition after a limit cannot be moved in front of it.
     let (conditions, _) = pushdown("[{$limit: 3}, {$match: {host: 'a'}}]");
     assert!(conditions.tests.is_empty());
     for whole in [

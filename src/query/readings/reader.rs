@@ -124,9 +124,9 @@ impl Reader<'_> {
         if !self.request.labels_only && range.start < range.end {
             let ids: Vec<_> = part.iter().map(|series| series.id).collect();
             let coverage = coverage(self.store, &ids, range, self.now);
-            let segments = coverage.segments(GranularityIndex::FINEST, range.clone());
-            for segment in coverage.with_fine_end(segments) {
-                views.push(self.store.view(segment.stored, segment.range, &ids)?);
+            let intervals = coverage.intervals(GranularityIndex::FINEST, range.clone());
+            for interval in coverage.with_fine_end(intervals) {
+                views.push(self.store.view(interval.stored, interval.range, &ids)?);
             }
         }
         for series in part {
@@ -148,7 +148,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Appends the readings of a segment.
+    /// Appends the readings of an interval.
     fn append(
         &mut self,
         view: &View,

@@ -91,8 +91,8 @@ pub fn series_coverage(
     let ids: Vec<_> = known.iter().map(|(.., id)| *id).collect();
     let coverage = coverage(store, &ids, &range, now);
     let mut filled = Vec::new();
-    for segment in coverage.segments(finest(&coverage, &range), range) {
-        let view = store.view(segment.stored, segment.range.clone(), &ids)?;
+    for interval in coverage.intervals(finest(&coverage, &range), range) {
+        let view = store.view(interval.stored, interval.range.clone(), &ids)?;
         for (position, requested, id) in &known {
             budget.check()?;
             view.slots_into(*id, Columns::ALL, &mut filled)?;

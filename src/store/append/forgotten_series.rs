@@ -14,12 +14,12 @@ impl Forgotten {
         self.0.is_empty()
     }
 
-    fn place(id: SeriesId) -> (usize, u64) {
+    fn word_and_bit(id: SeriesId) -> (usize, u64) {
         (id.0 as usize / u64::BITS as usize, 1 << (id.0 % u64::BITS))
     }
 
     pub(super) fn add(&mut self, id: SeriesId) {
-        let (word, bit) = Self::place(id);
+        let (word, bit) = Self::word_and_bit(id);
         if word >= self.0.len() {
             self.0.resize(word + 1, 0);
         }
@@ -27,7 +27,7 @@ impl Forgotten {
     }
 
     pub(super) fn has(&self, id: SeriesId) -> bool {
-        let (word, bit) = Self::place(id);
+        let (word, bit) = Self::word_and_bit(id);
         self.0.get(word).is_some_and(|bits| bits & bit > 0)
     }
 }

@@ -117,7 +117,7 @@ impl Appender {
         let latest = |series| Some(self.store.last_samples(&[series]).first()?.as_ref()?.at);
         let failover_ms = self.limits.ha_failover_ms;
         let mut picked = self.picks.pick(batches, &batches_verdicts, failover_ms, latest);
-        let is_accepted = |place: usize| batches_verdicts[place].is_accepted();
+        let is_accepted = |position: usize| batches_verdicts[position].is_accepted();
         let dictionary = self.store.all_series();
         let has_start = |series| {
             let whole = dictionary.whole_of(series).unwrap_or(series);

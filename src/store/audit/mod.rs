@@ -18,7 +18,7 @@ use crate::model::{AuditRecord, with_noun};
 
 /// The folder of the files.
 pub(crate) const AUDIT_FOLDER: &str = "audit";
-/// The end of a file's name, after the number of its first record.
+/// The extension of a file; its name is the number of its first record.
 const FILE_END: &str = ".jsonl";
 /// The size above which no further record is appended to a file.
 const FILE_BYTES_MAX: u64 = 4 << 20;
@@ -40,14 +40,14 @@ struct State {
     files: Vec<String>,
     /// The newest file while records are written to it.
     newest: Option<Box<dyn StorageBackend>>,
-    /// The bytes of the whole lines of the newest file.
+    /// The bytes of all complete lines of the newest file.
     bytes: u64,
     /// The number of the next record.
     next_seq: u64,
 }
 
 impl AuditLog {
-    /// Opens the audit, and finds its end. Nothing is written.
+    /// Opens the audit, and finds the number of the next record. Nothing is written.
     pub(crate) fn open(medium: Arc<dyn Medium>) -> Result<Self, StoreError> {
         let mut files = medium.list(AUDIT_FOLDER).map_err(fault("list", AUDIT_FOLDER))?;
         files.retain(|name| first_seq(name).is_some());
@@ -98,7 +98,7 @@ impl AuditLog {
         let path = path_of(name);
         if state.newest.is_none() {
             let file = match self.medium.open(&path) {
-                // A file without its first record, after a failed write.
+                // After a failed write, the file may lack even its first record.
                 Err(cause) if cause.kind() == io::ErrorKind::InvalidData && state.bytes == 0 => {
                     self.medium.remove(&path).map_err(fault("remove", &path))?;
                     self.medium.create(&path).map_err(fault("create", &path))?
@@ -184,8 +184,8 @@ impl AuditLog {
         }
     }
 
-    /// Returns the whole lines of the newest file. While records are written to it, no one else can
-    /// open it.
+    /// Returns the complete lines of the newest file, through the handle that writes to it: a
+    /// second handle cannot open the file at the same time.
     fn read_newest(&self, state: &State) -> Result<Vec<u8>, StoreError> {
         let Some(name) = state.files.last() else { return Ok(Vec::new()) };
         let mut content = match &state.newest {

@@ -90,7 +90,7 @@ impl SlotCells {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CellMap {
     /// The index of a slot, by its start in Unix milliseconds.
-    places: BTreeMap<i64, usize>,
+    indexes: BTreeMap<i64, usize>,
     /// Slots in the order in which they were added.
     slots: Vec<SlotCells>,
     bytes: usize,
@@ -99,7 +99,7 @@ pub(crate) struct CellMap {
 /// The index of a slot in its map, and the number and index of the slot's row that was written
 /// last: samples of neighbouring series usually arrive one after the other.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct SlotPlace {
+pub(crate) struct SlotCursor {
     slot: usize,
     row: Option<(u32, usize)>,
 }
@@ -110,43 +110,43 @@ impl CellMap {
         self.bytes
     }
 
-    /// Returns the place of a slot, which is created if it is missing. The place never changes.
-    pub(crate) fn place(&mut self, start: i64) -> SlotPlace {
+    /// Returns a cursor at a slot, which is created if it is missing.
+    pub(crate) fn cursor(&mut self, start: i64) -> SlotCursor {
         let next = self.slots.len();
-        let slot = *self.places.entry(start).or_insert(next);
+        let slot = *self.indexes.entry(start).or_insert(next);
         if slot == next {
             self.slots.push(SlotCells::default());
             self.bytes += SLOT_BYTES;
         }
-        SlotPlace { slot, row: None }
+        SlotCursor { slot, row: None }
     }
 
     /// Merges a cell into the cell of a series.
-    pub(crate) fn merge(&mut self, place: &mut SlotPlace, series: SeriesId, cell: &Cell) {
+    pub(crate) fn merge(&mut self, cursor: &mut SlotCursor, series: SeriesId, cell: &Cell) {
         let (number, lane) = row_and_lane(series);
-        let slot = &mut self.slots[place.slot];
-        let row = match place.row {
+        let slot = &mut self.slots[cursor.slot];
+        let row = match cursor.row {
             Some((last, row)) if last == number => row,
             _ if cell.is_empty() => return,
             _ => slot.enter(number, &mut self.bytes),
         };
-        place.row = Some((number, row));
+        cursor.row = Some((number, row));
         self.bytes += slot.rows[row].merge(lane, cell);
     }
 
     /// Returns the slots that begin within the range, ascending.
     pub(crate) fn slots(&self, range: Range<i64>) -> impl Iterator<Item = (i64, &SlotCells)> {
-        self.places.range(range).map(|(start, place)| (*start, &self.slots[*place]))
+        self.indexes.range(range).map(|(start, index)| (*start, &self.slots[*index]))
     }
 
     /// Returns all slots, ascending.
     pub(crate) fn all_slots(&self) -> impl Iterator<Item = (i64, &SlotCells)> {
-        self.places.iter().map(|(start, place)| (*start, &self.slots[*place]))
+        self.indexes.iter().map(|(start, index)| (*start, &self.slots[*index]))
     }
 
     /// Begins an estimate of the growth of the map by samples of one slot.
     pub(crate) fn growth(&self, start: i64) -> Growth<'_> {
-        let slot = self.places.get(&start).map(|place| &self.slots[*place]);
+        let slot = self.indexes.get(&start).map(|index| &self.slots[*index]);
         let bytes = if slot.is_none() { SLOT_BYTES } else { 0 };
         // A slot whose collections are full grows by more than one row.
         let doubled = slot.map_or(0, SlotCells::room_bytes);
@@ -195,8 +195,8 @@ mod tests {
     use crate::store::encoding::lanes::SERIES_PER_ROW;
 
     fn merge(map: &mut CellMap, slot: i64, series: u32, cell: &Cell) {
-        let mut place = map.place(slot);
-        map.merge(&mut place, SeriesId(series), cell);
+        let mut cursor = map.cursor(slot);
+        map.merge(&mut cursor, SeriesId(series), cell);
     }
 
     proptest! {

@@ -156,8 +156,8 @@ mod tests {
                 let time = UnixMillis(minute * 60_000 + i64::from(at));
                 let [start, wide] = [granularity, coarse].map(|level| level.slot_start(time).0);
                 let cell = |start: i64| Cell::single((time.0 - start) as u32, f64::from(at));
-                let mut place = maps[map].place(start);
-                maps[map].merge(&mut place, SeriesId(series), &cell(start));
+                let mut cursor = maps[map].cursor(start);
+                maps[map].merge(&mut cursor, SeriesId(series), &cell(start));
                 model.entry((wide, series)).or_insert(Cell::EMPTY).merge(&cell(wide));
             }
             let fan_out = FanOut::new(coarse, &maps);

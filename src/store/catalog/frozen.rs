@@ -41,7 +41,7 @@ pub(crate) fn cells(
         for (start, slot) in map.slots(range.clone()) {
             let wide_start = granularity.slot_start(UnixMillis(start)).0;
             let shift = (start - wide_start) as u32;
-            slot.cells(series, |place, cell| out(place, wide_start, cell.shifted(shift)));
+            slot.cells(series, |position, cell| out(position, wide_start, cell.shifted(shift)));
         }
     }
 }

@@ -35,7 +35,7 @@ use crate::{
         states::{EncodedRow, SeriesStates},
     },
 };
-use cell_map::{CellMap, Growth, SlotPlace};
+use cell_map::{CellMap, Growth, SlotCursor};
 use frozen::Frozen;
 use senders::Senders;
 use slots::Slots;
@@ -251,8 +251,8 @@ impl Catalog {
             if let Some(finest) = finest {
                 let slot = class.levels[finest].slot_start(at).0;
                 let map = &mut self.maps[class.stored(finest).0];
-                let mut place = map.place(slot);
-                map.merge(&mut place, series, &Cell::correction(increase, rate));
+                let mut cursor = map.cursor(slot);
+                map.merge(&mut cursor, series, &Cell::correction(increase, rate));
             }
         }
         effects.tally
@@ -265,7 +265,7 @@ impl Catalog {
         effects: &mut Effects,
     ) {
         let classes = self.classes.clone();
-        let mut all_slots: Vec<Slots<'_, Option<SlotPlace>>> = slots_of(&classes, keepings);
+        let mut all_slots: Vec<Slots<'_, Option<SlotCursor>>> = slots_of(&classes, keepings);
         let window_ms = batch.window_ms();
         for (index, (series, value)) in batch.series.iter().zip(&batch.values).enumerate() {
             let (at, series, value) = (batch.time(index), *series, *value);
@@ -283,14 +283,14 @@ impl Catalog {
             let class = classes.get(of_series);
             let slot = all_slots[usize::from(of_series.0)].at(at, |finest, start| {
                 note_lacking(&mut self.lacks_before, class, finest, start);
-                Some(self.maps[class.stored(finest?).0].place(start.0))
+                Some(self.maps[class.stored(finest?).0].cursor(start.0))
             });
             self.not_kept += u64::from(slot.finest.is_none());
             // `settle_starts` decided which first readings count before the record was written.
             let start = batch.start(index);
             let observed = self.states.observe(series, at, value, start, slot.start);
-            if let (Some(finest), Some(place)) = (slot.finest, slot.value) {
-                self.maps[class.stored(finest).0].merge(place, series, &observed.cell);
+            if let (Some(finest), Some(cursor)) = (slot.finest, slot.value) {
+                self.maps[class.stored(finest).0].merge(cursor, series, &observed.cell);
             }
             if let Some(correction) = observed.correction {
                 effects.corrections.push((series, correction));

@@ -68,7 +68,7 @@ impl Rounds {
             return slot_start.0;
         }
         let before = self.times.partition_point(|time| *time < at.0);
-        let previous = before.checked_sub(1).map(|place| self.times[place]);
+        let previous = before.checked_sub(1).map(|position| self.times[position]);
         let intervals = |interval: i64| at.0.saturating_sub(interval.saturating_mul(INTERVALS));
         let near = self.interval_ms.map(intervals);
         previous.into_iter().chain(near).min().unwrap_or(slot_start.0)
@@ -94,12 +94,12 @@ pub(super) fn settle(
     }
     // Times of samples in earlier batches of the group, which the states do not include yet.
     let mut latest: HashMap<SeriesId, UnixMillis> = HashMap::new();
-    for place in (0..batches.len()).filter(|place| is_accepted(*place)) {
+    for position in (0..batches.len()).filter(|position| is_accepted(*position)) {
         let before = |series: SeriesId| {
             let stored = states.get(series).filter(|state| !state.is_fresh());
             latest.get(&series).copied().max(stored.map(|state| state.last_at))
         };
-        let batch = &batches[place];
+        let batch = &batches[position];
         let starts = settled(batch, states, (before, &has_start), &slot_start);
         for (index, series) in batch.series.iter().enumerate() {
             if !is_stale_marker(batch.values[index]) {
@@ -108,7 +108,7 @@ pub(super) fn settle(
             }
         }
         if let Some(starts) = starts {
-            batches.to_mut()[place].starts = starts;
+            batches.to_mut()[position].starts = starts;
         }
     }
 }

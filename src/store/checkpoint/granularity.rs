@@ -10,7 +10,7 @@ use crate::{
     model::{Cell, Granularity, GranularityIndex, Moment, UnixMillis},
     store::{
         catalog::fan_out::{FanOut, WideRow, WideSlot},
-        documents::{CellSink, Documents, mark::Mark, place::Place},
+        documents::{CellSink, Documents, grid::PartitionGrid, mark::Mark},
         due::due_before,
         encoding::lanes::{SERIES_PER_ROW, series_at},
         error::StoreError,
@@ -68,16 +68,16 @@ impl<'a> GranularityStep<'a> {
         let mut postponed = None;
         let mut next = due.first().copied();
         while let Some(slot) = next {
-            let place = self.to.documents.place(self.index, UnixMillis(slot));
-            if self.granularity.keeps(place.last(), self.now.earliest())
-                && let Err(fault) = self.write_partition(&place, due_before)
+            let grid = self.to.documents.grid(self.index, UnixMillis(slot));
+            if self.granularity.keeps(grid.last(), self.now.earliest())
+                && let Err(fault) = self.write_partition(&grid, due_before)
             {
                 if fault.file() == HEAD_FILE {
                     return Err(fault);
                 }
                 postponed = postponed.or(Some(fault));
             }
-            next = due.range(place.end.0..).next().copied();
+            next = due.range(grid.end.0..).next().copied();
         }
         if let Some(map) = self.map {
             self.write_head(map)?;
@@ -87,27 +87,31 @@ impl<'a> GranularityStep<'a> {
 
     /// Writes the due documents of a partition. When the partition is damaged, an empty partition
     /// replaces it, and the cells that are still in the head are due again.
-    fn write_partition(&self, place: &Place, due_before: UnixMillis) -> Result<(), StoreError> {
-        match self.merge_due(place, due_before) {
+    fn write_partition(
+        &self,
+        grid: &PartitionGrid,
+        due_before: UnixMillis,
+    ) -> Result<(), StoreError> {
+        match self.merge_due(grid, due_before) {
             Err(fault) if fault.is_damage() && fault.file() != HEAD_FILE => {
-                self.merge_due(place, due_before)
+                self.merge_due(grid, due_before)
             }
             outcome => outcome,
         }
     }
 
-    fn merge_due(&self, place: &Place, due_before: UnixMillis) -> Result<(), StoreError> {
-        let before = self.to.documents.mark(place)?;
-        let in_head = self.head.slots(place.range())?;
+    fn merge_due(&self, grid: &PartitionGrid, due_before: UnixMillis) -> Result<(), StoreError> {
+        let before = self.to.documents.mark(grid)?;
+        let in_head = self.head.slots(grid.range())?;
         let until = self.mark_until(before, due_before, &in_head);
         let mut periods: BTreeMap<UnixMillis, Period<'_>> = BTreeMap::new();
         let is_due =
             |through: u64, slot: i64| slot < until.0 && !before.has_absorbed(through, slot);
-        let document = |slot: i64| place.document_start(UnixMillis(slot));
+        let document = |slot: i64| grid.document_start(UnixMillis(slot));
         for slot in in_head.into_iter().filter(|slot| is_due(self.head.through, *slot)) {
             periods.entry(document(slot)).or_default().rows.push(slot);
         }
-        let frozen = self.map.iter().flat_map(|map| map.slots(place.range()));
+        let frozen = self.map.iter().flat_map(|map| map.slots(grid.range()));
         for (slot, cells) in frozen.filter(|(slot, _)| is_due(self.through, *slot)) {
             periods.entry(document(slot)).or_default().cells.push((slot, cells));
         }
@@ -116,7 +120,7 @@ impl<'a> GranularityStep<'a> {
         }
         let mark = Mark { through: self.through.max(self.head.through), until };
         let writing = self.to.followed.begin();
-        let merged = self.to.documents.merge(place, mark, &mut |sink| {
+        let merged = self.to.documents.merge(grid, mark, &mut |sink| {
             let write = |sink: &mut dyn CellSink| {
                 let mut all = periods.iter();
                 all.try_for_each(|(document, period)| self.write_period(sink, *document, period))
@@ -181,16 +185,16 @@ impl<'a> GranularityStep<'a> {
         Ok(())
     }
 
-    /// Merges the cells that documents did not absorb into the head, and removes the absorbed cells
+    /// Merges into the head the cells that no document absorbed, and removes the absorbed cells
     /// from it.
     fn write_head(&self, map: &FanOut<'_>) -> Result<(), StoreError> {
         let documents = self.to.documents;
         let mut marks = BTreeMap::new();
         let mut has_absorbed = |through: u64, slot: i64| {
-            let place = documents.place(self.index, UnixMillis(slot));
-            let mark = match marks.entry(place.id) {
+            let grid = documents.grid(self.index, UnixMillis(slot));
+            let mark = match marks.entry(grid.id) {
                 Entry::Occupied(known) => *known.get(),
-                Entry::Vacant(unknown) => *unknown.insert(documents.mark(&place)?),
+                Entry::Vacant(unknown) => *unknown.insert(documents.mark(&grid)?),
             };
             Ok::<_, StoreError>(mark.has_absorbed(through, slot))
         };

@@ -17,7 +17,7 @@ use crate::model::{Kind, SeriesId, SeriesKey, SeriesKeyError, SeriesLimits};
 /// A change of the series that match.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SeriesChange {
-    /// Conditions on the series; at least one.
+    /// The conditions that the series must meet; at least one.
     pub matchers: Vec<Matcher>,
     /// The action on these series.
     pub action: ChangeAction,
@@ -26,7 +26,7 @@ pub struct SeriesChange {
 /// The action of a [`SeriesChange`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChangeAction {
-    /// The series are deleted; samples of the same key begin new series.
+    /// The series are deleted; later samples with the same key create new series.
     Delete,
     /// The series get another metric or other tags.
     Rename(Renaming),
@@ -51,7 +51,7 @@ pub enum ChangeRefusal {
     /// The change has no condition, so it would concern every series.
     #[error("no series are named: give a metric or at least one tag")]
     NoCondition,
-    /// A renaming that changes nothing.
+    /// The renaming changes nothing.
     #[error("nothing is to be set: name a new metric or new values of tags")]
     NothingSet,
     /// The new name is not valid.
@@ -128,7 +128,8 @@ pub struct SeriesUpdate {
     pub id: SeriesId,
     /// The new key; `None`: the series is deleted.
     pub key: Option<SeriesKey>,
-    /// The series that this one becomes a part of. With neither a key nor this, it is deleted.
+    /// The series that this one becomes a part of. A series with neither `key` nor `into` is
+    /// deleted.
     pub into: Option<SeriesId>,
 }
 
@@ -148,7 +149,7 @@ impl SeriesUpdate {
         Self { id, key: None, into: Some(into) }
     }
 
-    /// The bytes of the row of the update; FORMAT.md describes them.
+    /// Returns the bytes of the row of the update; FORMAT.md describes them.
     pub(crate) fn row(&self) -> &[u8] {
         self.key.as_ref().map_or(&[], SeriesKey::as_bytes)
     }
@@ -173,7 +174,7 @@ impl Renaming {
 }
 
 impl<D: Deref<Target = Dictionary>> ProjectDictionary<'_, D> {
-    /// Returns the updates of a change, ids ascending, without series that stay as they are.
+    /// Returns the updates of a change by ascending id, without unchanged series.
     ///
     /// # Errors
     /// When the change is refused.
@@ -189,7 +190,7 @@ impl<D: Deref<Target = Dictionary>> ProjectDictionary<'_, D> {
         }
     }
 
-    /// The series whose keys change, with their new keys.
+    /// Returns the series whose keys change, with their new keys.
     fn new_keys(
         &self,
         found: impl Iterator<Item = SeriesId>,
@@ -211,15 +212,16 @@ impl<D: Deref<Target = Dictionary>> ProjectDictionary<'_, D> {
         Ok(all)
     }
 
-    /// Plans merges: for each new name, the existing series with that name stays, otherwise the
-    /// first found one is renamed; all others become its parts.
+    /// Plans merges: for each new name, the series that already has the name keeps it; without such
+    /// a series, the first matching one is renamed. All others become parts of this series.
     fn plan_merging(
         &self,
         found: impl Iterator<Item = SeriesId>,
         renaming: &Renaming,
     ) -> Result<Vec<SeriesUpdate>, ChangeRefusal> {
         let mut updates = Vec::new();
-        // By name: the series that gets it, and the number of series that it will consist of.
+        // For each new name: the series that gets it, and the number of series of which that series
+        // will consist.
         let mut targets: HashMap<SeriesKey, (SeriesId, usize)> = HashMap::new();
         let size = |id| 1 + self.parts(id).len();
         for (id, to) in self.new_keys(found, renaming)? {

@@ -1,6 +1,6 @@
-//! Filling a dictionary at a start with all series, one after the other.
+//! Filling of the dictionary with all series, one after the other, when the store is opened.
 //!
-//! Neighbours share most properties: unit, sender, and all tags but one or two. The places found
+//! Neighbours share most properties: unit, sender, and all tags but one or two. The indexes found
 //! for one series are therefore tried for the next one before a search, and trees are built at the
 //! end. Must never know: where series are stored.
 
@@ -10,7 +10,7 @@ use std::{
 };
 
 use foldhash::fast::RandomState;
-use hashbrown::{HashTable, hash_table::Entry as Place};
+use hashbrown::{HashTable, hash_table::Entry as TableEntry};
 
 use super::{Dictionary, Entry, VALUE_BYTES, key_bytes, pairs};
 use crate::model::{Kind, SeriesId, SeriesKey};
@@ -19,7 +19,7 @@ use crate::model::{Kind, SeriesId, SeriesKey};
 #[derive(Debug, Default)]
 pub(crate) struct Filling {
     dictionary: Dictionary,
-    /// Places of the last series' kind and unit, and of its sender.
+    /// Indexes of the last series' kind and unit, and of its sender.
     last: Option<(u32, u32)>,
     /// The tags of each project.
     projects: Vec<ProjectNames>,
@@ -29,9 +29,9 @@ pub(crate) struct Filling {
 #[derive(Debug, Default)]
 struct ProjectNames {
     tags: Vec<Tag>,
-    /// Places in `tags` by name.
+    /// Indexes in `tags` by name.
     names: HashMap<Box<str>, usize>,
-    /// Places in `tags` of the last series' tags, in their order.
+    /// Indexes in `tags` of the last series' tags, in their order.
     last_tags: Vec<usize>,
 }
 
@@ -40,9 +40,9 @@ struct ProjectNames {
 struct Tag {
     name: Box<str>,
     values: Vec<(Box<str>, Vec<SeriesId>)>,
-    /// Places of the values.
-    places: HashTable<u32>,
-    /// The place of the value of the last series.
+    /// Indexes of the values.
+    indexes: HashTable<u32>,
+    /// The index of the value of the last series.
     last: usize,
 }
 
@@ -56,7 +56,7 @@ impl Filling {
         Self { dictionary, ..Self::default() }
     }
 
-    /// The id that the next series gets.
+    /// Returns the id that the next series gets.
     pub(crate) fn next_id(&self) -> SeriesId {
         SeriesId(self.dictionary.series.len() as u32)
     }
@@ -76,10 +76,10 @@ impl Filling {
             self.projects.resize_with(project + 1, ProjectNames::default);
         }
         let tags = &mut self.projects[project];
-        for (place, (name, value)) in pairs(key).enumerate() {
-            let tag = match tags.last_tags.get(place) {
+        for (position, (name, value)) in pairs(key).enumerate() {
+            let tag = match tags.last_tags.get(position) {
                 Some(tag) if *tags.tags[*tag].name == *name => *tag,
-                _ => tags.find_tag(place, name),
+                _ => tags.find_tag(position, name),
             };
             tags.tags[tag].push(value, id, &self.dictionary.hasher);
         }
@@ -116,29 +116,29 @@ impl Filling {
         let hash = |id: &SeriesId| hasher.hash_one(key_of(id).map_or(&[][..], SeriesKey::as_bytes));
         let hash_of_key = hasher.hash_one(key.as_bytes());
         match by_key.entry(hash_of_key, |other| key_of(other) == Some(key), hash) {
-            Place::Occupied(_) => false,
-            Place::Vacant(place) => {
-                place.insert(id);
+            TableEntry::Occupied(_) => false,
+            TableEntry::Vacant(vacant) => {
+                vacant.insert(id);
                 true
             }
         }
     }
 
-    /// The places of the kind and unit, and of the sender, of a series: the last series' places if
-    /// the values are equal.
+    /// Returns the indexes of a series' kind and unit, and of its sender: those of the last series
+    /// if the values are equal.
     fn take(&mut self, kind: Kind, unit: &str, sender: &str) -> (u32, u32) {
         let Dictionary { measures, senders, .. } = &mut self.dictionary;
         let (last_measure, last_sender) = self.last.unzip();
-        let is_same = |place: &u32| {
-            let (last_kind, last_unit) = measures.get(*place);
+        let is_same = |index: &u32| {
+            let (last_kind, last_unit) = measures.get(*index);
             *last_kind == kind && **last_unit == *unit
         };
         let measure = match last_measure.filter(is_same) {
-            Some(place) => measures.add_user_at(place),
+            Some(index) => measures.add_user_at(index),
             None => measures.add_user((kind, unit.into())),
         };
-        let sender = match last_sender.filter(|place| *senders.get(*place).name == *sender) {
-            Some(place) => senders.add_user_at(place),
+        let sender = match last_sender.filter(|index| *senders.get(*index).name == *sender) {
+            Some(index) => senders.add_user_at(index),
             None => self.dictionary.add_sender(sender.into()).0,
         };
         self.last = Some((measure, sender));
@@ -147,14 +147,14 @@ impl Filling {
 }
 
 impl ProjectNames {
-    /// Finds the tag at a place of a key, and notes it there for the next series.
-    fn find_tag(&mut self, place: usize, name: &str) -> usize {
+    /// Finds the tag at a position of a key, and notes it there for the next series.
+    fn find_tag(&mut self, position: usize, name: &str) -> usize {
         let tag = self.names.get(name).copied().unwrap_or_else(|| {
             self.names.insert(name.into(), self.tags.len());
             self.tags.push(Tag::new(name));
             self.tags.len() - 1
         });
-        match self.last_tags.get_mut(place) {
+        match self.last_tags.get_mut(position) {
             Some(last) => *last = tag,
             None => self.last_tags.push(tag),
         }
@@ -164,19 +164,20 @@ impl ProjectNames {
 
 impl Tag {
     fn new(name: &str) -> Self {
-        Self { name: name.into(), values: Vec::new(), places: HashTable::new(), last: 0 }
+        Self { name: name.into(), values: Vec::new(), indexes: HashTable::new(), last: 0 }
     }
 
     fn push(&mut self, value: &str, id: SeriesId, hasher: &RandomState) {
         if self.values.get(self.last).is_none_or(|(last, _)| **last != *value) {
             let values = &self.values;
-            let text = |place: &u32| &*values[*place as usize].0;
+            let text = |index: &u32| &*values[*index as usize].0;
             let hash_of_value = hasher.hash_one(value);
-            let hash = |place: &u32| hasher.hash_one(text(place));
-            self.last = match self.places.entry(hash_of_value, |place| text(place) == value, hash) {
-                Place::Occupied(place) => *place.get() as usize,
-                Place::Vacant(place) => {
-                    place.insert(values.len() as u32);
+            let hash = |index: &u32| hasher.hash_one(text(index));
+            self.last = match self.indexes.entry(hash_of_value, |index| text(index) == value, hash)
+            {
+                TableEntry::Occupied(found) => *found.get() as usize,
+                TableEntry::Vacant(vacant) => {
+                    vacant.insert(values.len() as u32);
                     self.values.push((value.into(), Vec::new()));
                     self.values.len() - 1
                 }
@@ -194,7 +195,7 @@ mod tests {
         store::dictionary::{changes::SeriesUpdate, names::Names, tests::info},
     };
 
-    /// The answers and counts of a dictionary.
+    /// Returns the answers and counts of a dictionary.
     fn answers(dictionary: &Dictionary) -> impl PartialEq + std::fmt::Debug + use<> {
         let ids = || (0..dictionary.id_count() as u32).map(SeriesId);
         let infos: Vec<_> = ids().map(|id| dictionary.info(id)).collect();

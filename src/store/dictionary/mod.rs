@@ -1,9 +1,9 @@
-//! The dictionary: series to id and back, and which series carry a tag.
+//! The dictionary: maps series to ids, ids to series, and tags to the series that carry them.
 //!
 //! The dictionary is in memory as a whole; every entry is also in the journal's `series` table,
 //! written by the transaction that first uses it. Only the appender adds and changes entries. An id
-//! stands for the same series for ever: the id of a deleted series is not reused. Each project has
-//! names of its own: the project of a series is that of the sender that defined it.
+//! always stands for the same series: the id of a deleted series is not reused. Each project has
+//! its own names; the project of a series is the project of the sender that defined it.
 //!
 //! Must never know: samples, and the files.
 
@@ -46,9 +46,9 @@ pub struct Matcher {
 struct Entry {
     /// `None` when the series was deleted.
     key: Option<SeriesKey>,
-    /// Place of the kind and the unit; the unit of a deleted series is empty.
+    /// Index of the kind and the unit; the unit of a deleted series is empty.
     measure: u32,
-    /// Place of the sender; `u32::MAX` for a deleted series.
+    /// Index of the sender; `u32::MAX` for a deleted series.
     sender: u32,
 }
 
@@ -128,15 +128,15 @@ impl Default for Dictionary {
     }
 }
 
-/// Bytes that a value of a tag takes in the postings besides its text: the nodes of a tree are
-/// filled by two thirds.
+/// The bytes that a value of a tag takes in the postings besides its text. The nodes of a tree are
+/// two thirds full on average.
 const VALUE_BYTES: usize = (size_of::<Box<str>>() + size_of::<Vec<SeriesId>>()) * 3 / 2;
-/// Bytes that a key takes besides its text: two reference counters, and the average rounding of an
-/// allocation.
+/// The bytes that a key takes besides its text: two reference counters, and the average rounding of
+/// an allocation.
 const KEY_BYTES: usize = 16 + 8;
 
 impl Dictionary {
-    /// The approximate bytes of the series, and of the index of their tags.
+    /// Returns the approximate bytes of the series, and of the index of their tags.
     pub(crate) fn bytes(&self) -> (usize, usize) {
         let keys = |names: &Names| names.by_key.allocation_size() + names.key_bytes;
         let keys: usize = self.names.iter().map(keys).sum();
@@ -166,7 +166,7 @@ impl Dictionary {
         Some(self.senders.get(entry.sender).project)
     }
 
-    /// Adds a user of the sender with a stored name; returns its place, and the index of its
+    /// Adds a user of the sender with a stored name; returns its index, and the index of its
     /// project.
     fn add_sender(&mut self, name: Arc<str>) -> (u32, usize) {
         let (project, _) = split_stored_name(&name);
@@ -178,45 +178,45 @@ impl Dictionary {
         (self.senders.add_user(StoredSender { name, project }), project)
     }
 
-    /// Number of series; deleted ones do not count.
+    /// Returns the number of series; deleted ones do not count.
     pub fn len(&self) -> usize {
         self.series.len() - self.deleted
     }
 
-    /// Returns whether there is no series.
+    /// Returns true if there is no series.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Number of ids that were ever assigned: the id of the next new series.
+    /// Returns the number of ids that were ever assigned: the id of the next new series.
     pub fn id_count(&self) -> usize {
         self.series.len()
     }
 
-    /// The number of changes of known series: after deleting or renaming, earlier results may be
-    /// out of date.
+    /// Returns the number of changes of known series: after deleting or renaming, earlier results
+    /// may be out of date.
     pub fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// Returns whether an id that was found for a key in `generation` still stands for that key.
+    /// Returns true if an id that was found for a key in `generation` still stands for that key.
     pub fn is_current(&self, id: SeriesId, generation: u64) -> bool {
         let renamed = self.renamed.get(&id).copied().unwrap_or(0);
         self.key(id).is_some() && renamed <= generation
     }
 
-    /// The series of a project with this key.
+    /// Returns the series of a project with this key.
     fn find_in(&self, project: usize, key: &SeriesKey) -> Option<SeriesId> {
         let hash = self.hasher.hash_one(key.as_bytes());
         self.names[project].by_key.find(hash, |id| self.key(*id) == Some(key)).copied()
     }
 
-    /// The series with a key in the project of a sender, by the sender's stored name.
+    /// Returns the series with a key in the project of a sender, by the sender's stored name.
     pub(crate) fn find_of_sender(&self, sender: &str, key: &SeriesKey) -> Option<SeriesId> {
         self.find_in(self.index_of(split_stored_name(sender).0)?, key)
     }
 
-    /// Number of series with a value of a tag in the project of a sender.
+    /// Returns the number of series with a value of a tag in the project of a sender.
     pub(crate) fn count_with_tag(&self, sender: &str, tag: &str, value: &str) -> usize {
         let index = self.index_of(split_stored_name(sender).0);
         index.map_or(0, |index| self.names[index].with_tag(tag, value).len())
@@ -230,24 +230,25 @@ impl Dictionary {
         of_metric.and_then(|ids| ids.first()) == Some(&id)
     }
 
-    /// Number of series in the project of a sender.
+    /// Returns the number of series in the project of a sender.
     pub(crate) fn count_beside_sender(&self, sender: &str) -> usize {
         let index = self.index_of(split_stored_name(sender).0);
         index.map_or(0, |index| self.names[index].by_key.len())
     }
 
-    /// All series that are not deleted, ascending.
+    /// Returns all series that are not deleted, ascending.
     pub(crate) fn living(&self) -> Vec<SeriesId> {
         let all = (0..self.series.len() as u32).map(SeriesId);
         all.filter(|id| self.key(*id).is_some()).collect()
     }
 
-    /// The key of a series; `None` when it was deleted.
+    /// Returns the key of a series; `None` when it was deleted.
     pub fn key(&self, id: SeriesId) -> Option<&SeriesKey> {
         self.series.get(id.0 as usize)?.key.as_ref()
     }
 
-    /// The definition of a series, with the stored name of its sender; `None` when it was deleted.
+    /// Returns the definition of a series, with the stored name of its sender; `None` when it was
+    /// deleted.
     pub fn info(&self, id: SeriesId) -> Option<SeriesInfo> {
         let entry = self.series.get(id.0 as usize)?;
         let key = entry.key.clone()?;
@@ -255,7 +256,7 @@ impl Dictionary {
         Some(SeriesInfo { key, kind, unit, sender: self.senders.get(entry.sender).name.clone() })
     }
 
-    /// The kind of a series, also when it was deleted.
+    /// Returns the kind of a series, also when it was deleted.
     pub fn kind(&self, id: SeriesId) -> Option<Kind> {
         self.series.get(id.0 as usize).map(|entry| self.measures.get(entry.measure).0)
     }
@@ -277,23 +278,23 @@ impl Dictionary {
         self.wholes.get(&part).copied()
     }
 
-    /// Returns whether any series has parts.
+    /// Returns true if any series has parts.
     pub fn has_parts(&self) -> bool {
         !self.parts.is_empty()
     }
 
-    /// Number of series that a sender defined, by its stored name.
+    /// Returns the number of series that a sender defined, by its stored name.
     pub fn count_of_sender(&self, sender: &str) -> usize {
         self.senders.user_count(sender)
     }
 
-    /// Number of senders with series that are not deleted.
+    /// Returns the number of senders with series that are not deleted.
     pub fn sender_count(&self) -> usize {
         self.senders.len()
     }
 
-    /// The stored names of the senders that defined most series, with their numbers of series, the
-    /// largest first.
+    /// Returns the stored names of the senders that defined most series, with their numbers of
+    /// series, the largest first.
     pub fn largest_senders(&self, count: usize) -> Vec<(Arc<str>, usize)> {
         let mut all: Vec<_> =
             self.senders.iter().map(|(sender, series)| (Reverse(series), &sender.name)).collect();
@@ -333,12 +334,12 @@ impl Dictionary {
     }
 }
 
-/// Bytes that a key takes.
+/// Returns the bytes that a key takes.
 fn key_bytes(key: &SeriesKey) -> usize {
     key.as_bytes().len() + KEY_BYTES
 }
 
-/// The metric and the tags, as matchers see them.
+/// Returns the metric and the tags, as matchers see them.
 fn pairs(key: &SeriesKey) -> impl Iterator<Item = (&str, &str)> {
     std::iter::once((METRIC_TAG, key.metric())).chain(key.tags())
 }

@@ -45,13 +45,13 @@ impl Names {
         }
     }
 
-    /// Series with this value of a tag, ascending.
+    /// Returns the series with this value of a tag, ascending.
     pub(super) fn with_tag(&self, tag: &str, value: &str) -> &[SeriesId] {
         let found = self.postings.get(tag).and_then(|values| values.get(value));
         found.map_or(&[], Vec::as_slice)
     }
 
-    /// The values of a tag that follow `after`, ascending.
+    /// Returns the values of a tag that follow `after`, ascending.
     pub(super) fn range_after(
         &self,
         tag: &str,
@@ -63,7 +63,7 @@ impl Names {
         next.flatten().map(|(value, _)| value)
     }
 
-    /// All series of the project, ascending: each has a metric.
+    /// Returns all series of the project, ascending: each has a metric.
     pub(super) fn all(&self) -> Vec<SeriesId> {
         let by_metric = self.postings.get(METRIC_TAG).into_iter().flat_map(BTreeMap::values);
         let mut all: Vec<_> = by_metric.flatten().copied().collect();
@@ -71,7 +71,7 @@ impl Names {
         all
     }
 
-    /// Series that match all matchers, ascending; `None` when there is no matcher.
+    /// Returns the series that match all matchers, ascending; `None` when there is no matcher.
     pub(super) fn select(&self, matchers: &[Matcher]) -> Option<Vec<SeriesId>> {
         let mut lists = Vec::with_capacity(matchers.len());
         for matcher in matchers {

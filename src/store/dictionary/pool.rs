@@ -1,4 +1,4 @@
-//! A pool of values that many series share: each value is stored once, at a place.
+//! A pool of values that many series share: each value is stored once, at an index.
 //!
 //! Must never know: what the values mean.
 
@@ -9,72 +9,72 @@ use foldhash::fast::RandomState;
 /// Values, each with the number of its users: the series that share it.
 #[derive(Debug)]
 pub(super) struct Pool<T> {
-    /// The value at each place, and the number of users of the value.
+    /// The value at each index, and the number of users of the value.
     values: Vec<(T, usize)>,
-    /// The place of each value. The seed is random, because senders choose the values, and could
+    /// The index of each value. The seed is random, because senders choose the values, and could
     /// choose values whose hashes collide.
-    places: HashMap<T, u32, RandomState>,
-    /// Places without users.
+    indexes: HashMap<T, u32, RandomState>,
+    /// Indexes without users.
     free: Vec<u32>,
 }
 
 impl<T> Default for Pool<T> {
     fn default() -> Self {
-        Self { values: Vec::new(), places: HashMap::default(), free: Vec::new() }
+        Self { values: Vec::new(), indexes: HashMap::default(), free: Vec::new() }
     }
 }
 
 impl<T: Clone + Eq + Hash> Pool<T> {
-    /// Adds a user of a value; returns the place of the value.
+    /// Adds a user of a value; returns the index of the value.
     pub(super) fn add_user(&mut self, value: T) -> u32 {
-        if let Some(place) = self.places.get(&value) {
-            return self.add_user_at(*place);
+        if let Some(index) = self.indexes.get(&value) {
+            return self.add_user_at(*index);
         }
-        let place = self.free.pop().unwrap_or(self.values.len() as u32);
-        self.places.insert(value.clone(), place);
-        if place as usize == self.values.len() {
+        let index = self.free.pop().unwrap_or(self.values.len() as u32);
+        self.indexes.insert(value.clone(), index);
+        if index as usize == self.values.len() {
             self.values.push((value, 1));
         } else {
-            self.values[place as usize] = (value, 1);
+            self.values[index as usize] = (value, 1);
         }
-        place
+        index
     }
 
-    /// Adds a user of the value at a place that has users; returns the place.
-    pub(super) fn add_user_at(&mut self, place: u32) -> u32 {
-        self.values[place as usize].1 += 1;
-        place
+    /// Adds a user of the value at an index that has users; returns the index.
+    pub(super) fn add_user_at(&mut self, index: u32) -> u32 {
+        self.values[index as usize].1 += 1;
+        index
     }
 
-    /// Removes a user of the value at a place.
-    pub(super) fn remove_user(&mut self, place: u32) {
-        let (value, count) = &mut self.values[place as usize];
+    /// Removes a user of the value at an index.
+    pub(super) fn remove_user(&mut self, index: u32) {
+        let (value, count) = &mut self.values[index as usize];
         *count -= 1;
         if *count == 0 {
-            self.places.remove(value);
-            self.free.push(place);
+            self.indexes.remove(value);
+            self.free.push(index);
         }
     }
 
-    /// The value at a place that has users.
-    pub(super) fn get(&self, place: u32) -> &T {
-        &self.values[place as usize].0
+    /// Returns the value at an index that has users.
+    pub(super) fn get(&self, index: u32) -> &T {
+        &self.values[index as usize].0
     }
 
-    /// The number of users of a value.
+    /// Returns the number of users of a value.
     pub(super) fn user_count<Q: Eq + Hash + ?Sized>(&self, value: &Q) -> usize
     where
         T: Borrow<Q>,
     {
-        self.places.get(value).map_or(0, |place| self.values[*place as usize].1)
+        self.indexes.get(value).map_or(0, |index| self.values[*index as usize].1)
     }
 
-    /// The number of values that have users.
+    /// Returns the number of values that have users.
     pub(super) fn len(&self) -> usize {
-        self.places.len()
+        self.indexes.len()
     }
 
-    /// The values that have users, each with the number of its users.
+    /// Returns the values that have users, each with the number of its users.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&T, usize)> {
         self.values.iter().filter(|(_, count)| *count > 0).map(|(value, count)| (value, *count))
     }
@@ -85,10 +85,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_place_of_a_value_without_users_is_reused() {
+    fn the_index_of_a_value_without_users_is_reused() {
         let mut pool: Pool<String> = Pool::default();
-        let places = ["a", "b", "a"].map(|value| pool.add_user(value.to_owned()));
-        assert_eq!(places, [0, 1, 0]);
+        let indexes = ["a", "b", "a"].map(|value| pool.add_user(value.to_owned()));
+        assert_eq!(indexes, [0, 1, 0]);
         assert_eq!([pool.user_count("a"), pool.user_count("b"), pool.user_count("c")], [2, 1, 0]);
         pool.remove_user(0);
         assert_eq!((pool.len(), pool.get(0).as_str()), (2, "a"));

@@ -1,4 +1,4 @@
-//! The dictionary as one project sees it: the series of other projects do not exist.
+//! The dictionary as one project sees it: it does not contain the series of other projects.
 //!
 //! Must never know: how series are stored, and who belongs to a project.
 
@@ -26,7 +26,7 @@ impl<'a, D: Deref<Target = Dictionary>> ProjectDictionary<'a, D> {
         self.index.map(|index| &self.all.names[index])
     }
 
-    /// Returns whether all series belong to the project. A project without series sees none.
+    /// Returns true if all series belong to the project. A project without series sees none.
     fn owns_all(&self) -> bool {
         self.index.is_some() && self.all.has_one_project()
     }
@@ -35,42 +35,42 @@ impl<'a, D: Deref<Target = Dictionary>> ProjectDictionary<'a, D> {
         self.owns_all() || self.index.is_some() && self.all.project_of(id) == self.index
     }
 
-    /// Number of series; deleted ones do not count.
+    /// Returns the number of series; deleted ones do not count.
     pub fn len(&self) -> usize {
         self.names().map_or(0, |names| names.by_key.len())
     }
 
-    /// Returns whether there is no series.
+    /// Returns true if there is no series.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Number of ids that were ever assigned, for series of any project.
+    /// Returns the number of ids that were ever assigned, for series of any project.
     pub fn id_count(&self) -> usize {
         self.all.id_count()
     }
 
-    /// The number of changes of known series; see [`Dictionary::generation`].
+    /// Returns the number of changes of known series; see [`Dictionary::generation`].
     pub fn generation(&self) -> u64 {
         self.all.generation()
     }
 
-    /// Returns whether an id that was found for a key in `generation` still stands for that key.
+    /// Returns true if an id that was found for a key in `generation` still stands for that key.
     pub fn is_current(&self, id: SeriesId, generation: u64) -> bool {
         self.all.is_current(id, generation)
     }
 
-    /// The series with this key.
+    /// Returns the series with this key.
     pub fn find(&self, key: &SeriesKey) -> Option<SeriesId> {
         self.all.find_in(self.index?, key)
     }
 
-    /// The key of a series; `None` when it was deleted.
+    /// Returns the key of a series; `None` when it was deleted.
     pub fn key(&self, id: SeriesId) -> Option<&SeriesKey> {
         self.all.key(id).filter(|_| self.is_own(id))
     }
 
-    /// The definition of a series; `None` when it was deleted.
+    /// Returns the definition of a series; `None` when it was deleted.
     pub fn info(&self, id: SeriesId) -> Option<SeriesInfo> {
         let info = self.all.info(id).filter(|_| self.is_own(id))?;
         if self.project.is_default() {
@@ -87,7 +87,7 @@ impl<'a, D: Deref<Target = Dictionary>> ProjectDictionary<'a, D> {
         }
     }
 
-    /// The kind of a series, also when it was deleted.
+    /// Returns the kind of a series, also when it was deleted.
     pub fn kind(&self, id: SeriesId) -> Option<Kind> {
         self.all.kind(id)
     }
@@ -107,12 +107,12 @@ impl<'a, D: Deref<Target = Dictionary>> ProjectDictionary<'a, D> {
         self.all.whole_of(part)
     }
 
-    /// Returns whether any series has parts.
+    /// Returns true if any series has parts.
     pub fn has_parts(&self) -> bool {
         self.all.has_parts()
     }
 
-    /// Number of series that a sender defined.
+    /// Returns the number of series that a sender defined.
     pub fn count_of_sender(&self, sender: &str) -> usize {
         if self.project.is_default() {
             return self.all.count_of_sender(sender);
@@ -120,12 +120,13 @@ impl<'a, D: Deref<Target = Dictionary>> ProjectDictionary<'a, D> {
         self.all.count_of_sender(&self.project.stored_name(sender))
     }
 
-    /// Number of senders with series that are not deleted.
+    /// Returns the number of senders with series that are not deleted.
     pub fn sender_count(&self) -> usize {
         self.own_senders().count()
     }
 
-    /// The senders that defined most series, with their numbers of series, the largest first.
+    /// Returns the senders that defined most series, with their numbers of series, the largest
+    /// first.
     pub fn largest_senders(&self, count: usize) -> Vec<(Arc<str>, usize)> {
         let mut all: Vec<_> =
             self.own_senders().map(|(name, series)| (Reverse(series), name)).collect();
@@ -142,12 +143,12 @@ impl<'a, D: Deref<Target = Dictionary>> ProjectDictionary<'a, D> {
         all.filter_map(|(sender, series)| Some((self.project.own_name(&sender.name)?, series)))
     }
 
-    /// Series with this value of a tag, ascending.
+    /// Returns the series with this value of a tag, ascending.
     pub fn with_tag(&self, tag: &str, value: &str) -> &[SeriesId] {
         self.names().map_or(&[], |names| names.with_tag(tag, value))
     }
 
-    /// The values of a tag that follow `after`, ascending, at most `count`.
+    /// Returns the values of a tag that follow `after`, ascending, at most `count`.
     pub fn values_after(&self, tag: &str, after: Option<&str>, count: usize) -> Vec<Box<str>> {
         let next = self.names().into_iter().flat_map(|names| names.range_after(tag, after));
         next.take(count).cloned().collect()
@@ -165,16 +166,17 @@ impl<'a, D: Deref<Target = Dictionary>> ProjectDictionary<'a, D> {
         next.inspect(|value| visit(value)).last().cloned()
     }
 
-    /// The names of all tags, ascending; [`crate::model::METRIC_TAG`] is one of them.
+    /// Returns the names of all tags, ascending; [`crate::model::METRIC_TAG`] is one of them.
     pub fn tag_names(&self) -> Vec<Box<str>> {
         self.names().into_iter().flat_map(|names| names.postings.keys().cloned()).collect()
     }
 
-    /// Series that match all matchers, ascending; all series when there is none.
+    /// Returns the series that match all matchers, ascending; all series when there is none.
     pub fn select(&self, matchers: &[Matcher]) -> Vec<SeriesId> {
         let Some(names) = self.names() else { return Vec::new() };
         names.select(matchers).unwrap_or_else(|| {
-            // The walk over all ids is faster, but its time would tell of other projects.
+            // A walk over all ids is faster, but its duration would reveal the number of series of
+            // other projects.
             if self.all.has_one_project() { self.all.living() } else { names.all() }
         })
     }
@@ -203,7 +205,7 @@ mod tests {
         setup::key(&metric, &[("host", &host)])
     }
 
-    /// The answers about all keys, without ids: these count the series of all projects.
+    /// Returns the answers about all keys, without ids, which depend on the series of all projects.
     fn answers<D: Deref<Target = Dictionary>>(of: &ProjectDictionary<'_, D>) -> String {
         let keys = |ids: &[SeriesId]| -> Vec<_> {
             ids.iter().map(|id| of.key(*id).map(ToString::to_string)).collect()

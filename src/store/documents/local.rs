@@ -15,10 +15,10 @@ use parking_lot::MutexGuard;
 use super::{
     CellSource, DocumentVisitor, Documents, DocumentsView, Dropped, Folded, HoleChange, Merged,
     PartitionInfo, ShellVisitor, ShellsOfSpan, Stage,
+    grid::PartitionGrid,
     mark::Mark,
     partition::Partition,
     partitions::{Partitions, rooms::DocumentSpace, view::PartitionsView},
-    place::Place,
     segment::heads::TileHeads,
 };
 use crate::{
@@ -67,18 +67,22 @@ impl LocalDocuments {
 
     /// Returns the partitions with their stages. A partition is busy when this or an earlier call
     /// observed a change of its file after `before`.
-    pub(crate) fn stages(&self, now: UnixMillis, before: UnixMillis) -> Vec<(Place, Stage)> {
+    pub(crate) fn stages(
+        &self,
+        now: UnixMillis,
+        before: UnixMillis,
+    ) -> Vec<(PartitionGrid, Stage)> {
         let stage = |partition: &Partition| {
             if partition.unchanged_since(now).is_none_or(|at| at > before) {
                 Stage::Busy
-            } else if partition.place.end > before {
+            } else if partition.grid.end > before {
                 Stage::Quiet
             } else {
                 Stage::Over
             }
         };
         let all = self.partitions.all().into_iter();
-        all.map(|partition| (partition.place.clone(), stage(&partition))).collect()
+        all.map(|partition| (partition.grid.clone(), stage(&partition))).collect()
     }
 
     /// Reserves space for the documents of the period that contains `at`, and creates their
@@ -131,15 +135,15 @@ impl LocalDocuments {
             .sum()
     }
 
-    /// Returns the partitions of the first levels: place, file, mark, and how often cells were
+    /// Returns the partitions of the first levels: grid, file, mark, and how often cells were
     /// replaced. Damaged partitions are left out, and replaced.
     pub(crate) fn marks_of(
         &self,
         levels: usize,
-    ) -> Result<Vec<(Place, String, Mark, u64)>, StoreError> {
+    ) -> Result<Vec<(PartitionGrid, String, Mark, u64)>, StoreError> {
         let mut all = Vec::new();
         for partition in self.partitions.all() {
-            if partition.place.id.granularity.0 >= levels {
+            if partition.grid.id.granularity.0 >= levels {
                 continue;
             }
             let read =
@@ -147,7 +151,7 @@ impl LocalDocuments {
             match read {
                 Ok((mark, replaced)) => {
                     let file = partition.file_path().to_owned();
-                    all.push((partition.place.clone(), file, mark, replaced));
+                    all.push((partition.grid.clone(), file, mark, replaced));
                 }
                 Err(fault) if self.partitions.replace_if_damaged(&partition, &fault)? => {}
                 Err(fault) => return Err(fault),
@@ -174,21 +178,21 @@ impl Documents for LocalDocuments {
         self.partitions.granularities()
     }
 
-    fn place(&self, granularity: GranularityIndex, at: UnixMillis) -> Place {
-        self.partitions.place(granularity, at)
+    fn grid(&self, granularity: GranularityIndex, at: UnixMillis) -> PartitionGrid {
+        self.partitions.grid(granularity, at)
     }
 
-    fn places(&self, granularity: GranularityIndex, range: Range<i64>) -> Vec<Place> {
+    fn grids(&self, granularity: GranularityIndex, range: Range<i64>) -> Vec<PartitionGrid> {
         let found = self.partitions.overlapping(granularity, range).into_iter();
-        found.map(|partition| partition.place.clone()).collect()
+        found.map(|partition| partition.grid.clone()).collect()
     }
 
-    fn name(&self, place: &Place) -> String {
-        partition_file(self.partitions.granularity(place.id.granularity), place.range())
+    fn name(&self, grid: &PartitionGrid) -> String {
+        partition_file(self.partitions.granularity(grid.id.granularity), grid.range())
     }
 
-    fn mark(&self, place: &Place) -> Result<Mark, StoreError> {
-        let Some(partition) = self.partitions.get(place.id) else { return Ok(Mark::NONE) };
+    fn mark(&self, grid: &PartitionGrid) -> Result<Mark, StoreError> {
+        let Some(partition) = self.partitions.get(grid.id) else { return Ok(Mark::NONE) };
         match partition.read() {
             Ok(reader) => Ok(reader.mark),
             Err(fault) if self.partitions.replace_if_damaged(&partition, &fault)? => Ok(Mark::NONE),
@@ -199,7 +203,7 @@ impl Documents for LocalDocuments {
     fn last_record(&self) -> Result<Option<(u64, String)>, StoreError> {
         let mut last = None;
         for partition in self.partitions.all() {
-            let mark = self.mark(&partition.place)?;
+            let mark = self.mark(&partition.grid)?;
             last = last.max(Some((mark.through, partition.file_path().to_owned())));
         }
         Ok(last)
@@ -215,12 +219,12 @@ impl Documents for LocalDocuments {
 
     fn merge(
         &self,
-        place: &Place,
+        grid: &PartitionGrid,
         mark: Mark,
         cells: &mut CellSource<'_>,
     ) -> Result<Merged, StoreError> {
-        let partition = self.partitions.get_or_create(place.id.granularity, place.id.start)?;
-        if partition.place != *place {
+        let partition = self.partitions.get_or_create(grid.id.granularity, grid.id.start)?;
+        if partition.grid != *grid {
             let problem = "it was created with another span meanwhile; the next checkpoint uses it";
             let file = partition.file_path().to_owned();
             return Err(StoreError::Mismatch { file, problem: problem.to_owned() });
@@ -231,27 +235,27 @@ impl Documents for LocalDocuments {
 
     fn replace(
         &self,
-        place: &Place,
+        grid: &PartitionGrid,
         holes: &HoleChange,
         cells: &mut CellSource<'_>,
     ) -> Result<Merged, StoreError> {
-        let partition = self.partitions.get_or_create(place.id.granularity, place.id.start)?;
+        let partition = self.partitions.get_or_create(grid.id.granularity, grid.id.start)?;
         let replaced = partition.replace(holes, self.sealed_min.load(Ordering::Relaxed), cells);
         self.partitions.or_replace(&partition, replaced)
     }
 
-    fn drop_damage(&self, place: &Place) -> Result<Dropped, StoreError> {
-        let Some(partition) = self.partitions.get(place.id) else { return Ok(Dropped::default()) };
+    fn drop_damage(&self, grid: &PartitionGrid) -> Result<Dropped, StoreError> {
+        let Some(partition) = self.partitions.get(grid.id) else { return Ok(Dropped::default()) };
         self.partitions.or_replace(&partition, partition.drop_damage())
     }
 
     fn seal(
         &self,
-        place: &Place,
+        grid: &PartitionGrid,
         stage: Stage,
         go_on: &dyn Fn(u64) -> bool,
     ) -> Result<Option<Folded>, StoreError> {
-        let Some(partition) = self.partitions.get(place.id) else { return Ok(None) };
+        let Some(partition) = self.partitions.get(grid.id) else { return Ok(None) };
         let sealed_min = self.sealed_min.load(Ordering::Relaxed) as u64;
         let bytes_min = sealed_min.saturating_mul(LATE_BYTES);
         let folded = partition.fold(stage, bytes_min, go_on);
@@ -265,7 +269,7 @@ impl Documents for LocalDocuments {
         series: &[SeriesId],
     ) -> Result<usize, StoreError> {
         let add = |partition: &Arc<Partition>| {
-            partition.add_shells(partition.place.document_start(at), series)
+            partition.add_shells(partition.grid.document_start(at), series)
         };
         let partition = self.partitions.get_or_create(granularity, at)?;
         match add(&partition) {
@@ -285,7 +289,7 @@ impl Documents for LocalDocuments {
         let Some(partition) = self.partitions.holding(granularity, at) else {
             return Ok(series.len());
         };
-        let document = partition.place.document_start(at);
+        let document = partition.grid.document_start(at);
         let absent = partition.read().and_then(|reader| reader.absent(document, series));
         self.partitions.or_replace(&partition, absent.map(|absent| absent.len()))
     }

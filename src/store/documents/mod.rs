@@ -5,7 +5,7 @@
 //!
 //! # Contract of every implementation
 //!
-//! **Places.** A partition covers one time span of one granularity, and its documents have one
+//! **Spans.** A partition covers one time span of one granularity, and its documents have one
 //! span. Neither ever changes, whatever the settings are later; partitions never overlap.
 //!
 //! **Marks.** A partition's mark states that its documents contain all cells up to the journal
@@ -48,11 +48,11 @@
 
 #[cfg(test)]
 mod conformance;
+pub(crate) mod grid;
 pub(crate) mod local;
 pub(crate) mod mark;
 pub(crate) mod partition;
 mod partitions;
-pub(crate) mod place;
 pub(crate) mod segment;
 pub(crate) mod stored;
 
@@ -60,9 +60,9 @@ use std::{fmt::Debug, ops::Range};
 
 use super::error::StoreError;
 use crate::model::{Cell, Granularity, GranularityIndex, PartitionId, SeriesId, UnixMillis};
+use grid::PartitionGrid;
 use mark::Mark;
 pub use partitions::rooms::DocumentSpace;
-use place::Place;
 pub use segment::Columns;
 use stored::StoredDocument;
 
@@ -87,7 +87,7 @@ pub(crate) fn merge_equal(slots: &mut Vec<Slot>) {
     });
 }
 
-/// The place, file and size of a partition.
+/// The span, file and size of a partition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartitionInfo {
     /// Granularity and start.
@@ -203,18 +203,18 @@ pub(crate) trait Documents: Send + Sync + Debug {
     /// granularities.
     fn granularities(&self) -> &[Granularity];
 
-    /// Returns the place of the partition that contains a time, or would contain it if it existed.
-    fn place(&self, granularity: GranularityIndex, at: UnixMillis) -> Place;
+    /// Returns the grid of the partition that contains a time, or would contain it if it existed.
+    fn grid(&self, granularity: GranularityIndex, at: UnixMillis) -> PartitionGrid;
 
     /// Returns the partitions that overlap a range, ascending.
-    fn places(&self, granularity: GranularityIndex, range: Range<i64>) -> Vec<Place>;
+    fn grids(&self, granularity: GranularityIndex, range: Range<i64>) -> Vec<PartitionGrid>;
 
     /// Returns the name of a partition for messages.
-    fn name(&self, place: &Place) -> String;
+    fn name(&self, grid: &PartitionGrid) -> String;
 
     /// Returns the partition's mark; [`Mark::NONE`] when the partition does not exist or was
     /// damaged.
-    fn mark(&self, place: &Place) -> Result<Mark, StoreError>;
+    fn mark(&self, grid: &PartitionGrid) -> Result<Mark, StoreError>;
 
     /// Returns the highest record of all marks, and the name of its partition.
     fn last_record(&self) -> Result<Option<(u64, String)>, StoreError>;
@@ -230,7 +230,7 @@ pub(crate) trait Documents: Send + Sync + Debug {
     /// Merges cells into documents of a partition and sets its mark; creates a missing partition.
     fn merge(
         &self,
-        place: &Place,
+        grid: &PartitionGrid,
         mark: Mark,
         cells: &mut CellSource<'_>,
     ) -> Result<Merged, StoreError>;
@@ -239,21 +239,21 @@ pub(crate) trait Documents: Send + Sync + Debug {
     /// partition, in one transaction. Changes no mark; creates a missing partition.
     fn replace(
         &self,
-        place: &Place,
+        grid: &PartitionGrid,
         holes: &HoleChange,
         cells: &mut CellSource<'_>,
     ) -> Result<Merged, StoreError>;
 
     /// Removes the damaged data of a partition; times of lost cells become holes. The partition
     /// must not be written in the meantime.
-    fn drop_damage(&self, place: &Place) -> Result<Dropped, StoreError>;
+    fn drop_damage(&self, grid: &PartitionGrid) -> Result<Dropped, StoreError>;
 
     /// Converts a partition to its smallest form, if that pays off. Changes no cell, no shell and
     /// no mark. Returns `None` when there was nothing to do. `go_on` receives the number of bytes
     /// written since its last call, may wait, and returns whether to continue.
     fn seal(
         &self,
-        place: &Place,
+        grid: &PartitionGrid,
         stage: Stage,
         go_on: &dyn Fn(u64) -> bool,
     ) -> Result<Option<Folded>, StoreError>;

@@ -16,7 +16,7 @@ use std::{
 use crate::{
     model::{Cell, Granularity, GranularityIndex, SeriesId, UnixMillis},
     store::{
-        documents::{CellSink, Columns, Documents, HoleChange, Slot, place::Place},
+        documents::{CellSink, Columns, Documents, HoleChange, Slot, grid::PartitionGrid},
         encoding::lanes::{row_and_lane, row_of, series_at},
         error::StoreError,
         file::names::HEAD_FILE,
@@ -92,8 +92,8 @@ impl<'a> LevelErasure<'a> {
             return Some(Cell::EMPTY);
         }
         let cells = &self.cut.get(&slot)?.cells;
-        let place = cells.binary_search_by_key(&series, |(id, _)| *id).ok()?;
-        Some(cells[place].1)
+        let position = cells.binary_search_by_key(&series, |(id, _)| *id).ok()?;
+        Some(cells[position].1)
     }
 
     /// Returns the series with changed slots in a range.
@@ -112,8 +112,8 @@ impl<'a> LevelErasure<'a> {
             return Ok(0);
         }
         let (mut cells, in_head) = self.erase_in_head(&bounds)?;
-        for place in self.store.inner.documents.places(self.index, bounds.clone()) {
-            cells += match self.erase_in_partition(&place, &bounds, &in_head) {
+        for grid in self.store.inner.documents.grids(self.index, bounds.clone()) {
+            cells += match self.erase_in_partition(&grid, &bounds, &in_head) {
                 // The damaged partition was set aside with its cells.
                 Err(fault) if fault.is_damage() && fault.file() != HEAD_FILE => 0,
                 outcome => outcome?,
@@ -131,10 +131,10 @@ impl<'a> LevelErasure<'a> {
             if !(self.whole.contains(&slot) || self.cut.contains_key(&slot)) {
                 continue;
             }
-            let place = documents.place(self.index, UnixMillis(slot));
-            let mark = match marks.get(&place.id) {
+            let grid = documents.grid(self.index, UnixMillis(slot));
+            let mark = match marks.get(&grid.id) {
                 Some(mark) => *mark,
-                None => *marks.entry(place.id).or_insert(documents.mark(&place)?),
+                None => *marks.entry(grid.id).or_insert(documents.mark(&grid)?),
             };
             let is_absorbed = mark.has_absorbed(reader.through, slot);
             let present = self.present(&reader, slot)?;
@@ -187,18 +187,18 @@ impl<'a> LevelErasure<'a> {
 
     fn erase_in_partition(
         &self,
-        place: &Place,
+        grid: &PartitionGrid,
         bounds: &Range<i64>,
         in_head: &InHead,
     ) -> Result<u64, StoreError> {
-        let changed = self.changed_documents(place, bounds, in_head)?;
+        let changed = self.changed_documents(grid, bounds, in_head)?;
         if changed.is_empty() {
             return Ok(0);
         }
         let mut cells = Vec::new();
         let documents = &self.store.inner.documents;
         let writing = self.store.inner.followed.begin();
-        let merged = documents.replace(place, &HoleChange::default(), &mut |sink| {
+        let merged = documents.replace(grid, &HoleChange::default(), &mut |sink| {
             let mut write = |sink: &mut dyn CellSink| {
                 for ChangedDocument { start, series, emptied, kept } in &changed {
                     cells.clear();
@@ -219,15 +219,15 @@ impl<'a> LevelErasure<'a> {
     /// Returns the documents of a partition that change, by start and then series.
     fn changed_documents(
         &self,
-        place: &Place,
+        grid: &PartitionGrid,
         bounds: &Range<i64>,
         in_head: &InHead,
     ) -> Result<Vec<ChangedDocument>, StoreError> {
         let (mut changed, mut found) = (Vec::new(), Vec::new());
-        let first = UnixMillis(bounds.start.max(place.id.start.0));
-        let mut start = place.document_start(first);
-        while start.0 < bounds.end && start < place.end {
-            let next = place.next_document(start);
+        let first = UnixMillis(bounds.start.max(grid.id.start.0));
+        let mut start = grid.document_start(first);
+        while start.0 < bounds.end && start < grid.end {
+            let next = grid.next_document(start);
             let within = self.series_within(start.0..next.0);
             if within.is_empty() {
                 start = next;
@@ -243,7 +243,7 @@ impl<'a> LevelErasure<'a> {
                 }
                 let (mut emptied, mut kept) = (Vec::new(), Vec::new());
                 for Slot { start: at, cell } in &found {
-                    let number = place.slot_index(start, *at) as u16;
+                    let number = grid.slot_index(start, *at) as u16;
                     match self.remaining(at.0, series) {
                         Some(rest) if rest.is_empty() || in_head.contains(&(at.0, series)) => {
                             emptied.push(number);

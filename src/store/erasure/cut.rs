@@ -165,8 +165,8 @@ impl CutLevel<'_> {
             }
             let of_slot = finer.slots.iter().find(|cut| cut.start == *at);
             let cells = of_slot.map_or(&[][..], |cut| &cut.cells);
-            if let Ok(place) = cells.binary_search_by_key(&series, |(id, _)| *id) {
-                (kept, is_changed) = (cells[place].1, true);
+            if let Ok(position) = cells.binary_search_by_key(&series, |(id, _)| *id) {
+                (kept, is_changed) = (cells[position].1, true);
             }
             rest.merge(&kept.shifted(shift));
         }

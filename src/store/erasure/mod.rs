@@ -63,8 +63,8 @@ impl Store {
         Ok(())
     }
 
-    /// Restores the effect of the erasure since the last cut on the states, which may have been
-    /// stored before the erasure.
+    /// Restores the effect of the erasure since the last truncation of the journal on the states,
+    /// which may have been stored before the erasure.
     pub(super) fn restore_erasure(&self) -> Result<(), StoreError> {
         let Some(erasure) = self.inner.journal.erasure()? else { return Ok(()) };
         let series_count = self.inner.dictionary.read().id_count();

@@ -193,11 +193,11 @@ impl Store {
             let classes = self.inner.classes.all();
             let class = classes.iter().position(|class| class.range().contains(&index.0));
             let series = class.map_or(series.len() as u64, |class| of_classes[class]);
-            for place in self.inner.documents.places(index, range.start.0..range.end.0) {
-                let mut start = place.document_start(range.start.max(place.id.start));
-                while start < range.end && start < place.end && documents <= ERASED_DOCUMENTS_MAX {
+            for grid in self.inner.documents.grids(index, range.start.0..range.end.0) {
+                let mut start = grid.document_start(range.start.max(grid.id.start));
+                while start < range.end && start < grid.end && documents <= ERASED_DOCUMENTS_MAX {
                     documents = documents.saturating_add(series);
-                    start = place.next_document(start);
+                    start = grid.next_document(start);
                 }
             }
         }

@@ -14,19 +14,19 @@ use std::{
 
 thread_local! {
     /// The location of this thread's last panic.
-    static PLACE: RefCell<String> = const { RefCell::new(String::new()) };
+    static LOCATION: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
 /// Runs a function that reads or writes a redb file. Returns `Err` with the location when an
 /// assertion of redb failed.
 pub(crate) fn catch<T>(run: impl FnOnce() -> T) -> Result<T, String> {
-    note_places();
+    note_locations();
     match panic::catch_unwind(AssertUnwindSafe(run)) {
         Ok(out) => Ok(out),
         Err(payload) => {
-            let place = PLACE.take();
-            if is_of_redb(&place) {
-                return Err(place);
+            let location = LOCATION.take();
+            if is_of_redb(&location) {
+                return Err(location);
             }
             panic::resume_unwind(payload)
         }
@@ -36,8 +36,8 @@ pub(crate) fn catch<T>(run: impl FnOnce() -> T) -> Result<T, String> {
 /// Returns true for a location in redb's code. The compiler names the files of other packages by
 /// their paths: the folder has the name of the package, and its version unless the package is
 /// vendored.
-fn is_of_redb(place: &str) -> bool {
-    let Some((package, _)) = place.rsplit_once("/src/") else { return false };
+fn is_of_redb(location: &str) -> bool {
+    let Some((package, _)) = location.rsplit_once("/src/") else { return false };
     let name = package.rsplit('/').next().unwrap_or_default();
     name == "redb"
         || name.strip_prefix("redb-").is_some_and(|version| {
@@ -45,13 +45,13 @@ fn is_of_redb(place: &str) -> bool {
         })
 }
 
-fn note_places() {
+fn note_locations() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let before = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
-            let place = info.location().map(ToString::to_string).unwrap_or_default();
-            PLACE.with(|current| *current.borrow_mut() = place);
+            let location = info.location().map(ToString::to_string).unwrap_or_default();
+            LOCATION.with(|current| *current.borrow_mut() = location);
             before(info);
         }));
     });

@@ -1,6 +1,6 @@
-//! Checksums of the numbers that define the extent of a file. redb verifies its pages when it
-//! repairs a database, not when it reads a row, and with one flipped bit in a number, cells would
-//! count twice or never.
+//! Checksums of the numbers that define the extent of a file. redb verifies its pages only when it
+//! repairs a database, not when it reads a row. Without these checksums, one flipped bit in such a
+//! number could make cells count twice or never.
 //!
 //! Must never know: the meaning of the numbers.
 

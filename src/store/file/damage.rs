@@ -25,7 +25,7 @@ const NAMED_MAX: usize = 100;
 /// Keys of damaged entries, and the holes that the file stores.
 #[derive(Debug, Default)]
 pub(crate) struct Damage {
-    places: Mutex<BTreeSet<u64>>,
+    noted: Mutex<BTreeSet<u64>>,
     holes: Mutex<Holes>,
     /// The number of holes when the file was opened.
     from_before: u64,
@@ -65,15 +65,15 @@ impl Damage {
         };
         let from_before = holes.stretches().len() as u64;
         let is_unreadable = AtomicBool::new(is_unreadable);
-        Ok(Self { places: Mutex::default(), holes: Mutex::new(holes), from_before, is_unreadable })
+        Ok(Self { noted: Mutex::default(), holes: Mutex::new(holes), from_before, is_unreadable })
     }
 
     /// Notes a damaged entry by its key. Returns true when the entry is new. `log` logs a new
     /// entry, unless too many entries have been logged.
     pub(crate) fn note(&self, key: u64, log: impl FnOnce()) -> bool {
-        let mut places = self.places.lock();
-        let is_new = places.insert(key);
-        if is_new && places.len() <= NAMED_MAX {
+        let mut noted = self.noted.lock();
+        let is_new = noted.insert(key);
+        if is_new && noted.len() <= NAMED_MAX {
             log();
         }
         is_new
@@ -81,22 +81,22 @@ impl Damage {
 
     /// Returns the keys of the noted entries, ascending.
     pub(crate) fn keys(&self) -> Vec<u64> {
-        self.places.lock().iter().copied().collect()
+        self.noted.lock().iter().copied().collect()
     }
 
     /// Returns true when an entry was noted.
     pub(crate) fn has(&self, key: u64) -> bool {
-        self.places.lock().contains(&key)
+        self.noted.lock().contains(&key)
     }
 
     /// Returns true when an entry in a range of keys was noted.
     pub(crate) fn has_within(&self, keys: Range<u64>) -> bool {
-        self.places.lock().range(keys).next().is_some()
+        self.noted.lock().range(keys).next().is_some()
     }
 
     /// Forgets the noted entries, which no longer exist.
-    pub(crate) fn forget_places(&self) {
-        self.places.lock().clear();
+    pub(crate) fn forget_noted(&self) {
+        self.noted.lock().clear();
     }
 
     /// Returns whether the stored holes were damaged when the file was opened.
@@ -111,7 +111,7 @@ impl Damage {
 
     /// Returns the number of noted entries.
     pub(crate) fn count(&self) -> u64 {
-        self.places.lock().len() as u64
+        self.noted.lock().len() as u64
     }
 
     /// Returns the number of holes from earlier runs.

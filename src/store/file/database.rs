@@ -180,8 +180,8 @@ impl DatabaseFile {
             // Closing a database writes to its file. When this write also fails, redb may end the
             // process.
             Box::leak(Box::new(db));
-        } else if let Err(place) = assertion::catch(|| drop(db)) {
-            tracing::warn!(file = self.name, place, "a file was not closed cleanly");
+        } else if let Err(location) = assertion::catch(|| drop(db)) {
+            tracing::warn!(file = self.name, location, "a file was not closed cleanly");
         }
     }
 
@@ -192,8 +192,8 @@ impl DatabaseFile {
         operation: &'static str,
         run: impl FnOnce() -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let outcome = assertion::catch(run).unwrap_or_else(|place| {
-            let problem = format!("{operation}: an assertion failed at {place}");
+        let outcome = assertion::catch(run).unwrap_or_else(|location| {
+            let problem = format!("{operation}: an assertion failed at {location}");
             Err(StoreError::Corrupt { file: self.name.clone(), problem })
         });
         // The function may also read other files.

@@ -1,5 +1,5 @@
-//! The names of the files below a data directory: journal, head, objects, and a partition for each
-//! start.
+//! The names of the files below a data directory: the journal, the head, the objects, and the
+//! partitions, which are named after their starts.
 //!
 //! Must never know: the content of the files.
 
@@ -132,7 +132,7 @@ pub(crate) fn data_files(medium: &Arc<dyn Medium>) -> Result<Vec<String>, StoreE
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{model::GranularityIndex, setup::NOW, store::documents::place::Place};
+    use crate::{model::GranularityIndex, setup::NOW, store::documents::grid::PartitionGrid};
 
     #[test]
     fn every_partition_has_a_unique_name_with_its_start() {
@@ -146,16 +146,17 @@ mod tests {
         ] {
             let span: Span = span.parse().unwrap();
             let granularity = Granularity::new(1000, Span::Fixed(1000), span, span);
-            let place = Place::between(&granularity, GranularityIndex::FINEST, NOW, None, None);
-            let file = partition_file(&granularity, place.range());
+            let grid =
+                PartitionGrid::between(&granularity, GranularityIndex::FINEST, NOW, None, None);
+            let file = partition_file(&granularity, grid.range());
             assert_eq!(file, format!("partitions/1s/{name}.redb"));
             let base = file.trim_start_matches("partitions/1s/");
-            assert_eq!(partition_start(base), Some(place.id.start), "{base}");
-            let next = Place::between(
+            assert_eq!(partition_start(base), Some(grid.id.start), "{base}");
+            let next = PartitionGrid::between(
                 &granularity,
                 GranularityIndex::FINEST,
-                place.end,
-                Some(&place),
+                grid.end,
+                Some(&grid),
                 None,
             );
             assert_ne!(partition_file(&granularity, next.range()), file);

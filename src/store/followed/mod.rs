@@ -1,9 +1,9 @@
-//! Followed documents: which documents changed since a role last asked.
+//! Followed documents: the documents that changed since a role last took the changes.
 //!
-//! While nobody follows, nothing is noted. Whoever writes documents notes them before the write is
-//! complete, and nobody can ask while a write is under way: an answer contains every document whose
-//! change is in the marks of the same answer. Notes are in memory only; after a restart, the marks
-//! show which partitions changed. Must never know: who follows.
+//! While no role follows, nothing is noted. A writer of documents notes them before its write is
+//! complete, and changes cannot be taken during a write. The taken changes therefore contain every
+//! document whose change is in the marks that are taken with them. Notes are in memory only; after
+//! a restart, the marks show which partitions changed. Must never know: which role follows.
 
 mod series_set;
 
@@ -16,15 +16,15 @@ use std::{
 use parking_lot::Mutex;
 
 use super::{
-    documents::{CellSink, mark::Mark, place::Place},
+    documents::{CellSink, grid::PartitionGrid, mark::Mark},
     error::StoreError,
     file::names::{FILE_END, partition_start},
 };
 use crate::model::{Cell, GranularityIndex, SeriesId, Span, UnixMillis};
 pub use series_set::SeriesSet;
 
-/// The number of rows of all notes from which a document span is noted as a whole: 1 million rows
-/// of 64 series take about 24 MiB.
+/// The maximum number of rows in all sets of series. Beyond it, a document span is noted without a
+/// set, as [`ChangedSeries::All`]. 1 million rows of 64 series take about 24 MiB.
 const ROWS_MAX: usize = 1 << 20;
 
 /// The series with a changed document of a span.
@@ -43,7 +43,7 @@ pub struct FollowedPartition {
     pub level: GranularityIndex,
     /// The start and the end of the partition.
     pub range: Range<UnixMillis>,
-    /// The name of its file without folder and ending: its start.
+    /// The name of its file without folder and extension, which is its start.
     pub name: String,
     /// The length of its documents.
     pub document: Span,
@@ -161,7 +161,7 @@ impl Followed {
         self.is_followed.store(true, Ordering::Release);
     }
 
-    /// Begins a write of documents; `None` while nobody follows.
+    /// Begins a write of documents; `None` while no role follows.
     pub(crate) fn begin(&self) -> Option<Writing<'_>> {
         if !self.is_followed.load(Ordering::Acquire) {
             return None;
@@ -170,26 +170,26 @@ impl Followed {
         Some(Writing(self))
     }
 
-    /// Returns whether changes are noted.
+    /// Returns true if changes are noted.
     pub(crate) fn has_notes(&self) -> bool {
         !self.notes.lock().spans.is_empty()
     }
 
-    /// Returns the partitions that `read` returns, with the noted changes, which are removed;
-    /// `None` while documents are written. No write begins meanwhile.
+    /// Takes the noted changes, and returns them with the partitions that `read` returns; `None`
+    /// while documents are written. No write begins before the function returns.
     ///
     /// # Errors
     /// When `read` fails; the notes stay.
     pub(crate) fn take(
         &self,
-        read: impl FnOnce() -> Result<Vec<(Place, String, Mark, u64)>, StoreError>,
+        read: impl FnOnce() -> Result<Vec<(PartitionGrid, String, Mark, u64)>, StoreError>,
     ) -> Result<Option<Vec<FollowedPartition>>, StoreError> {
         let mut notes = self.notes.lock();
         if notes.writers > 0 {
             return Ok(None);
         }
-        let partition = |(place, file, mark, replaced): (Place, String, Mark, u64)| {
-            let Place { id, end, document, .. } = place;
+        let partition = |(grid, file, mark, replaced): (PartitionGrid, String, Mark, u64)| {
+            let PartitionGrid { id, end, document, .. } = grid;
             FollowedPartition {
                 level: id.granularity,
                 range: id.start..end,
@@ -215,7 +215,7 @@ impl Followed {
     }
 }
 
-/// Returns the name of a partition's file without folder and ending.
+/// Returns the name of a partition's file without folder and extension.
 fn name_of(file: &str) -> &str {
     let name = file.rsplit('/').next().unwrap_or(file);
     name.strip_suffix(FILE_END).unwrap_or(name)

@@ -1,5 +1,5 @@
 //! Checking of files while they are in use: each document, row and object is read and compared with
-//! its checksum, and what is damaged is a hole from then on.
+//! its checksum, and damaged data becomes a hole.
 //!
 //! Must never know: when a file is due.
 

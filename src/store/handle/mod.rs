@@ -99,7 +99,7 @@ pub(crate) struct Inner {
     /// The last record that the files contained when the store was opened. A replica may have
     /// applied fewer records since.
     pub(crate) files_through: AtomicU64,
-    /// The erasure since the last cut.
+    /// The erasure since the last truncation of the journal.
     pub(crate) erasure: Mutex<Pending>,
     /// Held while a partition is sealed.
     pub(crate) sealing: Mutex<()>,
@@ -174,8 +174,8 @@ impl Store {
         gaps
     }
 
-    /// Returns the locked dictionary of the project's series. Hold it only briefly: new series wait
-    /// meanwhile.
+    /// Returns the locked dictionary of the project's series. Hold the lock only briefly, because
+    /// new series wait for it.
     pub fn dictionary(&self) -> ProjectDictionary<'_, RwLockReadGuard<'_, Dictionary>> {
         ProjectDictionary::new(self.inner.dictionary.read(), &self.project)
     }
@@ -269,10 +269,10 @@ impl Store {
     /// When the file cannot be removed.
     pub fn drop_partition(&self, id: PartitionId) -> Result<bool, StoreError> {
         let range = id.start.0..id.start.0 + 1;
-        if let Some(place) = self.inner.documents.places(id.granularity, range).pop()
-            && place.id == id
+        if let Some(grid) = self.inner.documents.grids(id.granularity, range).pop()
+            && grid.id == id
         {
-            self.note_lacking(id.granularity, place.end)?;
+            self.note_lacking(id.granularity, grid.end)?;
         }
         let dropped = self.inner.documents.drop_partition(id)?;
         self.inner.counters.partitions_dropped.add(u64::from(dropped));

@@ -32,7 +32,7 @@ impl Store {
     /// returns false to stop.
     ///
     /// # Errors
-    /// When a file cannot be read or written; every cell is still in its old or in its new place.
+    /// When a file cannot be read or written; every cell is still in its old or its new file
     pub fn seal(
         &self,
         now: impl Into<Moment>,
@@ -46,13 +46,13 @@ impl Store {
         };
         let mut report = SealReport::default();
         let before = now.minus(after_ms);
-        for (place, stage) in inner.documents.stages(now, before) {
+        for (grid, stage) in inner.documents.stages(now, before) {
             // A snapshot holds this lock while the files must not change.
             let _one_at_a_time = inner.sealing.lock();
             if !go_on(0) {
                 break;
             }
-            let Some(folded) = inner.documents.seal(&place, stage, &go_on)? else { continue };
+            let Some(folded) = inner.documents.seal(&grid, stage, &go_on)? else { continue };
             report.refused += u64::from(folded.refused);
             report.partitions += u64::from(!folded.refused);
             report.documents += folded.documents;

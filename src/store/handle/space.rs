@@ -45,9 +45,9 @@ impl Store {
     /// Returns, for each level, how many series have a document of the current period.
     pub fn series_by_level(&self, now: UnixMillis) -> Vec<usize> {
         let mut counts = Vec::new();
-        for (place, class) in self.inner.classes.all().iter().enumerate() {
+        for (position, class) in self.inner.classes.all().iter().enumerate() {
             let of_class = |level: &Granularity| {
-                self.series_by_class(level.document_start(now)..now.plus(1))[place]
+                self.series_by_class(level.document_start(now)..now.plus(1))[position]
             };
             counts.extend(class.levels.iter().map(of_class));
         }

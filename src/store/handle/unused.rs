@@ -45,7 +45,8 @@ impl KnownLong {
 pub(crate) struct KeptSince(Vec<UnixMillis>);
 
 impl KeptSince {
-    /// Returns true when the class of no epoch may have a sample of a series up to its last one.
+    /// Returns true when no class of the series, in any of its epochs, can still have a sample up
+    /// to the last one.
     fn has_none(&self, catalog: &Catalog, series: SeriesId, last_at: UnixMillis) -> bool {
         let before = |class: ClassIndex| self.0[usize::from(class.0)];
         let classes = catalog.series_classes();

@@ -2,7 +2,7 @@
 //!
 //! Must never know: checksums, which would keep changed bytes out.
 
-use super::row::{Row, RowWriter};
+use super::row::{HeadRow, HeadRowWriter};
 use crate::{
     model::Cell,
     store::encoding::lanes::{RowCells, SERIES_PER_ROW},
@@ -14,7 +14,7 @@ const KEY: u64 = 7;
 /// and after the row was written again.
 pub(crate) fn read(bytes: &[u8]) {
     let padded = [bytes, &[0; 8]].concat();
-    let Some(row) = Row::checked(&padded) else { return };
+    let Some(row) = HeadRow::checked(&padded) else { return };
     let mut cells: RowCells = [Cell::EMPTY; SERIES_PER_ROW];
     for (lane, read) in cells.iter_mut().enumerate() {
         row.cells(1 << lane, |_, cell| *read = cell);
@@ -23,9 +23,9 @@ pub(crate) fn read(bytes: &[u8]) {
     if row.merge_into(&mut merged).is_some() {
         assert_eq!(merged.map(|cell| cell.n), cells.map(|cell| cell.n));
     }
-    let mut writer = RowWriter::default();
+    let mut writer = HeadRowWriter::default();
     let Some(written) = writer.write(&cells, KEY) else { return };
-    let again = Row::parse(written, KEY).expect("a written row can be read");
+    let again = HeadRow::parse(written, KEY).expect("a written row can be read");
     let mut count = cells.iter().filter(|cell| !cell.is_empty()).count();
     let all = again.cells(u64::MAX, |lane, cell| {
         assert_eq!(bits(&cell), bits(&cells[lane]), "lane {lane}");

@@ -44,7 +44,7 @@ use crate::model::{Granularity, GranularityIndex, UnixMillis};
 use cache::RowCache;
 pub(crate) use opening::records_of;
 use opening::{Opened, open_file, open_whole, presumed, read_slots};
-use row::Row;
+use row::HeadRow;
 use writer::HeadWriter;
 
 const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
@@ -73,8 +73,8 @@ pub(crate) struct Head {
     file: RwLock<Arc<DatabaseFile>>,
     /// Keys of damaged rows, and the holes of damaged rows that were replaced, by granularity.
     damage: Vec<Arc<Damage>>,
-    /// The slots that count as lost with a head when the journal's row about them is damaged, by
-    /// granularity.
+    /// The slots that count as lost when a head is lost and the journal's row about them is
+    /// damaged, by granularity.
     presumed: Vec<Presumed>,
     /// The slots that were lost with heads, by granularity.
     lost: RwLock<Vec<Holes>>,
@@ -174,7 +174,8 @@ impl Head {
         holes
     }
 
-    /// Adds slots whose cells were lost with a head to the holes; the next cut stores them durably.
+    /// Adds slots whose cells were lost with a head to the holes; the next truncation of the
+    /// journal stores them durably.
     pub(crate) fn add_lost(&self, slots: &[InHead]) {
         let mut lost = self.lost.write();
         for (lost_slots, key) in lost.iter_mut().zip(&self.keys) {
@@ -184,13 +185,13 @@ impl Head {
     }
 
     /// Stores durably which slots were lost with heads. Must be called before the head is written,
-    /// because after a write the head no longer looks older than the last cut.
+    /// because after a write the head no longer looks older than the journal's last truncation.
     pub(crate) fn keep_lost(&self) -> Result<(), StoreError> {
         self.register.journal().keep_lost(&self.lost(), &self.presumed)
     }
 
     /// Forgets the slots of a granularity that were lost with heads before the time since which the
-    /// granularity is complete; the next cut makes this durable.
+    /// granularity is complete; the next truncation of the journal makes this durable.
     pub(crate) fn forget_lost(&self, index: GranularityIndex, before: UnixMillis) {
         self.lost.write()[index.0].forget_before(before);
     }
@@ -319,8 +320,8 @@ impl Head {
             return Ok(true);
         }
         self.register.set_aside(HEAD_FILE, fault)?;
-        // The first write to the new head makes it as new as the last cut, so the lost slots must
-        // be stored first.
+        // The first write to the new head makes it as new as the journal's last truncation, so the
+        // lost slots must be stored first.
         let in_head = self.register.journal().in_head(&self.presumed)?;
         let in_head = self.keys.iter().zip(in_head);
         let slots = in_head.filter_map(|(key, slots)| Some(InHead { key: *key, slots: slots? }));
@@ -385,8 +386,12 @@ fn row_of_key(key: u64) -> u32 {
 ///
 /// # Errors
 /// When the damage is found for the first time: it is then logged and counted.
-fn read_row<'a>(damage: &Damage, key: u64, bytes: &'a [u8]) -> Result<Option<Row<'a>>, StoreError> {
-    let row = Row::parse(bytes, key);
+fn read_row<'a>(
+    damage: &Damage,
+    key: u64,
+    bytes: &'a [u8],
+) -> Result<Option<HeadRow<'a>>, StoreError> {
+    let row = HeadRow::parse(bytes, key);
     if row.is_some() {
         return Ok(row);
     }

@@ -1,7 +1,7 @@
 //! Opening of the head: its file, its known damage, and the slots that were lost with heads.
 //!
-//! A head that is older than the journal's last cut is a replacement of that cut's head: the slots
-//! whose cells were in the head at the cut are lost. Must never know: the use of rows.
+//! A head that is older than the last truncation of the journal replaced the head of that time: the
+//! slots whose cells were in the former head are lost. Must never know: the use of rows.
 
 use std::sync::Arc;
 
@@ -34,8 +34,9 @@ pub(super) struct Opened {
     pub(super) damage: Vec<Arc<Damage>>,
 }
 
-/// Returns the slots that count as lost with a head when the journal's row about them is damaged:
-/// the documents that were current at the end of the last run, and the documents before them.
+/// Returns the slots that count as lost when a head is lost and the journal's row about them is
+/// damaged: the documents that were current at the end of the last run, and the documents before
+/// them.
 pub(super) fn presumed(granularity: &Granularity, ran_until: UnixMillis) -> Presumed {
     let before = granularity.document_start(granularity.document_start(ran_until).minus(1));
     let key = stretch_key(&granularity.name, granularity.width_ms);
@@ -49,7 +50,8 @@ impl Head {
         let mut lost = journal.lost_with_heads(&self.presumed)?;
         let in_head = journal.in_head(&self.presumed)?.into_iter().zip(self.is_older()?);
         for ((index, lost), (in_head, is_older)) in lost.iter_mut().enumerate().zip(in_head) {
-            // Before the first cut, and for a granularity that was added since, nothing is stored.
+            // Before the first truncation of the journal, and for a granularity that was added
+            // since the last one, nothing is stored.
             let slots = in_head.filter(|slots| is_older && !slots.is_empty());
             let Some(slots) = slots else { continue };
             let granularity = &*self.names[index];
@@ -67,7 +69,8 @@ impl Head {
         Ok(lost)
     }
 
-    /// Returns for each granularity whether the head is older than the last cut.
+    /// Returns true, for each granularity, when the head is older than the last truncation of the
+    /// journal.
     fn is_older(&self) -> Result<Vec<bool>, StoreError> {
         let file = self.file.read().clone();
         let cut = self.register.journal().checkpointed_through()?;

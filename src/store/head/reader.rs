@@ -10,7 +10,7 @@ use redb::ReadOnlyTable;
 use super::{
     cache::{RowCache, SlotRows},
     fail, key, read_row,
-    row::Row,
+    row::HeadRow,
     row_of_key, slots,
 };
 use crate::{
@@ -92,10 +92,10 @@ pub(crate) struct SlotReader<'a> {
 
 impl SlotReader<'_> {
     /// Passes a row to `read`, if the row exists.
-    pub(crate) fn row(&self, row: u32, read: impl FnOnce(Row<'_>)) -> Result<(), StoreError> {
+    pub(crate) fn row(&self, row: u32, read: impl FnOnce(HeadRow<'_>)) -> Result<(), StoreError> {
         let key = key(self.slot_start, row);
         if let Some(bytes) = self.cached.as_ref().and_then(|rows| rows.get(key)) {
-            if let Some(row) = Row::checked(&bytes) {
+            if let Some(row) = HeadRow::checked(&bytes) {
                 read(row);
             }
             return Ok(());

@@ -52,7 +52,7 @@ fn take_u32(bytes: &mut &[u8]) -> Option<u32> {
 
 /// A stored row.
 #[derive(Debug, Clone, Copy)]
-pub struct Row<'a> {
+pub struct HeadRow<'a> {
     /// The bit i is set when series i of the row has a cell.
     present: u64,
     /// The bit i is set when the times of the cell of series i differ from those of the previous
@@ -67,7 +67,7 @@ pub struct Row<'a> {
     values: &'a [u8],
 }
 
-impl<'a> Row<'a> {
+impl<'a> HeadRow<'a> {
     /// Reads the row under a key; `None` when its checksum does not match.
     pub fn parse(bytes: &'a [u8], key: u64) -> Option<Self> {
         let (row, checksum) = bytes.split_last_chunk::<WORD_BYTES>()?;
@@ -174,7 +174,7 @@ fn checksum_of(row: &[u8], key: u64) -> [u8; WORD_BYTES] {
 
 /// Writes rows, one after the other.
 #[derive(Debug, Default)]
-pub struct RowWriter {
+pub struct HeadRowWriter {
     row: Vec<u8>,
     times: Vec<u8>,
     elapsed: Elapsed,
@@ -183,7 +183,7 @@ pub struct RowWriter {
     values: Vec<u8>,
 }
 
-impl RowWriter {
+impl HeadRowWriter {
     /// Writes cells as the row under a key; `None` when all cells are empty.
     pub fn write(&mut self, cells: &RowCells, key: u64) -> Option<&[u8]> {
         self.clear();

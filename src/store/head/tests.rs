@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::{
     fuzzing::{bits, read},
-    row::{Row, RowWriter},
+    row::{HeadRow, HeadRowWriter},
 };
 use crate::{
     model::{Cell, Kind, SeriesState, UnixMillis},
@@ -15,7 +15,7 @@ const KEY: u64 = 77;
 const START: i64 = 1_795_264_440_000;
 
 fn write(cells: &RowCells) -> Vec<u8> {
-    RowWriter::default().write(cells, KEY).map(<[u8]>::to_vec).unwrap()
+    HeadRowWriter::default().write(cells, KEY).map(<[u8]>::to_vec).unwrap()
 }
 
 fn value() -> impl Strategy<Value = f64> {
@@ -23,7 +23,7 @@ fn value() -> impl Strategy<Value = f64> {
     prop_oneof![
         4 => (0..200_000_i64).prop_map(|number| number as f64),
         4 => (-9000..9000_i64, 1..4_i32)
-            .prop_map(|(number, places)| number as f64 / 10_f64.powi(places)),
+            .prop_map(|(number, digits)| number as f64 / 10_f64.powi(digits)),
         1 => any::<f32>().prop_map(f64::from),
         1 => any::<u64>().prop_map(f64::from_bits),
         1 => prop::sample::select(special.to_vec()),
@@ -87,8 +87,8 @@ proptest! {
         let cells = row(lanes);
         prop_assume!(cells.iter().any(|cell| !cell.is_empty()));
         let bytes = write(&cells);
-        prop_assert!(Row::parse(&bytes, KEY + 1).is_none());
-        let row = Row::parse(&bytes, KEY).unwrap();
+        prop_assert!(HeadRow::parse(&bytes, KEY + 1).is_none());
+        let row = HeadRow::parse(&bytes, KEY).unwrap();
         let mut merged = [Cell::EMPTY; SERIES_PER_ROW];
         prop_assert_eq!(row.merge_into(&mut merged), Some(()));
         for (lane, cell) in cells.iter().enumerate() {
@@ -108,7 +108,7 @@ proptest! {
 
     #[test]
     fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-        prop_assert!(Row::parse(&bytes, KEY).is_none());
+        prop_assert!(HeadRow::parse(&bytes, KEY).is_none());
         read(&bytes);
     }
 
@@ -118,9 +118,9 @@ proptest! {
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
     ) {
         let mut bytes = write(&row(lanes));
-        for (place, byte) in changes {
-            let place = place.index(bytes.len());
-            bytes[place] = byte;
+        for (position, byte) in changes {
+            let position = position.index(bytes.len());
+            bytes[position] = byte;
         }
         read(&bytes);
     }
@@ -131,14 +131,14 @@ fn a_flipped_bit_is_found() {
     let mut bytes = write(&row((0..9).map(|lane| (lane * 7, Cell::single(5, lane as f64)))));
     for bit in 0..bytes.len() * 8 {
         bytes[bit / 8] ^= 1 << (bit % 8);
-        assert!(Row::parse(&bytes, KEY).is_none());
+        assert!(HeadRow::parse(&bytes, KEY).is_none());
         bytes[bit / 8] ^= 1 << (bit % 8);
     }
 }
 
 #[test]
 fn empty_cells_produce_no_row() {
-    assert_eq!(RowWriter::default().write(&[Cell::EMPTY; SERIES_PER_ROW], KEY), None);
+    assert_eq!(HeadRowWriter::default().write(&[Cell::EMPTY; SERIES_PER_ROW], KEY), None);
 }
 
 /// Returns the cells of a host's metrics: three of five are counters, read at intervals with

@@ -4,7 +4,7 @@
 
 use redb::{ReadableTable, Table, WriteTransaction};
 
-use super::{fail, key, read_row, row::RowWriter, slots};
+use super::{fail, key, read_row, row::HeadRowWriter, slots};
 use crate::{
     model::{Cell, SeriesId, UnixMillis},
     store::{
@@ -24,7 +24,7 @@ pub(crate) struct HeadWriter<'t> {
     rows: Table<'t, u64, &'static [u8]>,
     /// A function that is called before each change with the start of its slot.
     note_change: &'t dyn Fn(i64),
-    encoder: RowWriter,
+    encoder: HeadRowWriter,
     /// The slots of damaged rows that were replaced.
     lost: Holes,
 }

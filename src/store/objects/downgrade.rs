@@ -18,12 +18,12 @@ use crate::{
 const MADE_BY_PEOPLE: [ObjectKind; 3] =
     [ObjectKind::Dashboard, ObjectKind::Annotation, ObjectKind::Silence];
 
-/// Returns a project beside `default` that has objects of people.
+/// Returns a project other than `default` that has objects of people.
 pub(crate) fn project_with_objects(txn: &ReadTransaction) -> Result<Option<String>, StoreError> {
     let objects = txn.open_table(OBJECTS).map_err(fail("read"))?;
     for entry in objects.iter().map_err(fail("read"))? {
         let (key, _) = entry.map_err(fail("read"))?;
-        let found = row::place(key.value());
+        let found = row::parse_key(key.value());
         let found = found.filter(|(_, kind, _)| MADE_BY_PEOPLE.contains(kind));
         if let Some((project, ..)) = found.filter(|(project, ..)| *project != DEFAULT_PROJECT) {
             return Ok(Some(project.to_owned()));
@@ -32,7 +32,7 @@ pub(crate) fn project_with_objects(txn: &ReadTransaction) -> Result<Option<Strin
     Ok(None)
 }
 
-/// Removes the hosts and the other objects of projects beside `default`.
+/// Removes the hosts and the other objects of projects other than `default`.
 pub(crate) fn remove_other_projects(txn: &WriteTransaction) -> Result<(), StoreError> {
     const OPERATION: &str = "remove projects";
     for kind in ObjectKind::ALL {

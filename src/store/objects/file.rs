@@ -116,7 +116,7 @@ pub(super) fn list(
         let mut listed = Vec::new();
         for entry in objects.range(&*keys.start..&*keys.end).map_err(fail("read"))? {
             let (key, found) = entry.map_err(fail("read"))?;
-            let (_, _, name) = row::place(key.value()).unwrap_or((DEFAULT_PROJECT, kind, ""));
+            let (_, _, name) = row::parse_key(key.value()).unwrap_or((DEFAULT_PROJECT, kind, ""));
             let name = name.to_owned();
             let version = row::decode(found.value(), key.value()).map(|object| object.version);
             listed.push(ListedObject { name, version });
@@ -143,7 +143,7 @@ pub(super) fn visit_backwards(
         }
         for entry in objects.range(&*from..&*to).map_err(fail("read"))?.rev() {
             let (key, found) = entry.map_err(fail("read"))?;
-            let (_, _, name) = row::place(key.value()).unwrap_or((DEFAULT_PROJECT, kind, ""));
+            let (_, _, name) = row::parse_key(key.value()).unwrap_or((DEFAULT_PROJECT, kind, ""));
             if visit(name, row::decode(found.value(), key.value())).is_break() {
                 break;
             }
@@ -163,7 +163,7 @@ pub(super) fn check(file: &DatabaseFile, fault: &mut dyn FnMut(String)) -> Resul
             let key = key.value();
             count += 1;
             bytes += found.value().len() as u64;
-            match (row::decode(found.value(), key), row::place(key)) {
+            match (row::decode(found.value(), key), row::parse_key(key)) {
                 (Some(object), Some((project, ..))) => {
                     let project = ProjectName::new(project).unwrap_or_default();
                     let last = last.entry(project.stored_name(LAST_KEY)).or_default();
@@ -202,7 +202,7 @@ pub(super) fn quota_use(file: &DatabaseFile) -> Result<QuotaUse, StoreError> {
         let mut used = QuotaUse::default();
         for entry in objects.iter().map_err(fail("read"))? {
             let (key, found) = entry.map_err(fail("read"))?;
-            if let Some((project, kind, _)) = row::place(key.value()) {
+            if let Some((project, kind, _)) = row::parse_key(key.value()) {
                 used.add((project, kind), found.value().len());
             }
         }

@@ -1,6 +1,6 @@
 //! Rows of objects; FORMAT.md describes the bytes.
 //!
-//! Must never know: the place where rows are stored.
+//! Must never know: where rows are stored.
 
 use std::ops::Range;
 
@@ -20,13 +20,13 @@ pub(super) fn keys(project: &ProjectName, kind: ObjectKind) -> Range<String> {
     format!("{kind}/{from}")..format!("{kind}/{to}")
 }
 
-/// Returns the range of the keys of all objects of a kind in projects beside `default`.
+/// Returns the range of the keys of all objects of a kind in projects other than `default`.
 pub(super) fn keys_of_other_projects(kind: ObjectKind) -> (String, String) {
     (format!("{kind}/"), keys(&ProjectName::default(), kind).start)
 }
 
 /// Returns the project, kind and name in a key; `None` when the key is not that of an object.
-pub(super) fn place(key: &str) -> Option<(&str, ObjectKind, &str)> {
+pub(super) fn parse_key(key: &str) -> Option<(&str, ObjectKind, &str)> {
     let (kind, name) = key.split_once('/')?;
     let (project, name) = split_stored_name(name);
     Some((project, *ObjectKind::ALL.iter().find(|known| known.as_str() == kind)?, name))

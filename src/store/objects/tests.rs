@@ -163,8 +163,8 @@ fn a_damaged_object_affects_no_other_and_can_be_created_again() {
     put(&objects, "b", None, "the second of them").unwrap();
     let objects = damaged(&medium, objects, |bytes| {
         let text = b"the first of them";
-        let places = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(text));
-        places.collect::<Vec<_>>().into_iter().for_each(|at| bytes[at] ^= 1);
+        let positions = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(text));
+        positions.collect::<Vec<_>>().into_iter().for_each(|at| bytes[at] ^= 1);
     });
     let fault = objects.get(&project(), KIND, "a").unwrap_err();
     assert_eq!(

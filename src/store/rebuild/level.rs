@@ -8,7 +8,9 @@ use super::{RebuildWork, RebuiltLevel, RebuiltTimes, times::Times};
 use crate::{
     model::{Cell, Gaps, Granularity, GranularityIndex, SeriesId, UnixMillis},
     store::{
-        documents::{CellSink, Columns, Documents, DocumentsView, HoleChange, Slot, place::Place},
+        documents::{
+            CellSink, Columns, Documents, DocumentsView, HoleChange, Slot, grid::PartitionGrid,
+        },
         error::StoreError,
         file::{
             holes::Holes,
@@ -104,8 +106,8 @@ impl<'a> LevelStep<'a> {
         if self.is_dry {
             return Ok(self.report);
         }
-        for place in self.places() {
-            self.rebuild_partition(&place, progress)?;
+        for grid in self.grids() {
+            self.rebuild_partition(&grid, progress)?;
         }
         self.forget_losses()?;
         self.store.inner.head.note_mended(self.index, self.todo.ranges())?;
@@ -132,53 +134,53 @@ impl<'a> LevelStep<'a> {
 
     /// Returns the partitions with times to rebuild, and the partitions that replace lost
     /// partitions.
-    fn places(&self) -> Vec<Place> {
+    fn grids(&self) -> Vec<PartitionGrid> {
         let lost = Times::of(self.lost().into_iter().map(|(_, range)| range));
         let stays = lost.and(&self.missing);
         let all = Times::of(self.todo.ranges().iter().chain(stays.ranges()).cloned());
-        let mut places: Vec<Place> = Vec::new();
+        let mut grids: Vec<PartitionGrid> = Vec::new();
         for range in all.ranges() {
             let mut at = range.start;
             while at < range.end {
-                let place = self.store.inner.documents.place(self.index, at);
-                at = place.end;
-                if places.last() != Some(&place) {
-                    places.push(place);
+                let grid = self.store.inner.documents.grid(self.index, at);
+                at = grid.end;
+                if grids.last() != Some(&grid) {
+                    grids.push(grid);
                 }
             }
         }
-        places
+        grids
     }
 
     fn rebuild_partition(
         &mut self,
-        place: &Place,
+        grid: &PartitionGrid,
         progress: &mut dyn FnMut(&str),
     ) -> Result<(), StoreError> {
         let documents = &self.store.inner.documents;
-        let name = documents.name(place);
+        let name = documents.name(grid);
         progress(&format!("rebuilding {name}"));
-        let range = place.id.start..place.end;
+        let range = grid.id.start..grid.end;
         let lost = Times::of(self.lost().into_iter().map(|(_, range)| range));
         let change = HoleChange {
             lost: lost.and(&self.missing).within(&range).ranges().to_vec(),
             mended: self.todo.within(&range).ranges().to_vec(),
         };
-        let exists = !documents.places(self.index, place.range()).is_empty();
-        let has_finer = !documents.places(self.finer, place.range()).is_empty();
+        let exists = !documents.grids(self.index, grid.range()).is_empty();
+        let has_finer = !documents.grids(self.finer, grid.range()).is_empty();
         if !exists && !has_finer && change.lost.is_empty() {
             return Ok(());
         }
         // The views begin before the transaction.
-        let periods = self.periods(place)?;
+        let periods = self.periods(grid)?;
         let count = self.store.all_series().id_count() as u32;
         let (store, todo, coarse) = (self.store, &self.todo, self.coarse);
         let report = &mut self.report;
-        store.inner.documents.replace(place, &change, &mut |sink| {
+        store.inner.documents.replace(grid, &change, &mut |sink| {
             for period in &periods {
                 progress(&format!("rebuilding {name}, {}", period.start));
                 for series in (0..count).map(SeriesId) {
-                    rebuild_document(sink, period, series, (place, coarse, todo), report)?;
+                    rebuild_document(sink, period, series, (grid, coarse, todo), report)?;
                 }
             }
             Ok(())
@@ -187,12 +189,12 @@ impl<'a> LevelStep<'a> {
     }
 
     /// Returns the documents of a partition with times to rebuild.
-    fn periods(&self, place: &Place) -> Result<Vec<Period>, StoreError> {
+    fn periods(&self, grid: &PartitionGrid) -> Result<Vec<Period>, StoreError> {
         let documents = &self.store.inner.documents;
         let mut periods = Vec::new();
-        let mut start = place.id.start;
-        while start < place.end {
-            let next = place.next_document(start);
+        let mut start = grid.id.start;
+        while start < grid.end {
+            let next = grid.next_document(start);
             if !self.todo.within(&(start..next)).is_empty() {
                 let coarse = documents.view(self.index, start.0..next.0)?;
                 let fine = documents.view(self.finer, start.0..next.0)?;
@@ -246,10 +248,10 @@ fn rebuild_document(
     sink: &mut dyn CellSink,
     period: &Period,
     series: SeriesId,
-    (place, coarse, todo): (&Place, &Granularity, &Times),
+    (grid, coarse, todo): (&PartitionGrid, &Granularity, &Times),
     report: &mut RebuiltLevel,
 ) -> Result<(), StoreError> {
-    let slots = place.slots(period.start);
+    let slots = grid.slots(period.start);
     let cells = |view: &dyn DocumentsView| {
         let mut found = Vec::new();
         view.slots(series, Columns::ALL, &mut found)?;
@@ -257,7 +259,7 @@ fn rebuild_document(
         for Slot { start, cell } in found {
             let slot_start = coarse.slot_start(start);
             let shift = (start.0 - slot_start.0) as u32;
-            cells[place.slot_index(period.start, slot_start)].merge(&cell.shifted(shift));
+            cells[grid.slot_index(period.start, slot_start)].merge(&cell.shifted(shift));
         }
         Ok::<_, StoreError>(cells)
     };
@@ -268,7 +270,7 @@ fn rebuild_document(
     let stored = cells(&*period.coarse)?;
     let mut changed = Vec::new();
     for (slot, cell) in computed.into_iter().enumerate() {
-        let at = period.start.plus(slot as i64 * place.width_ms);
+        let at = period.start.plus(slot as i64 * grid.width_ms);
         let known = stored.get(slot).copied().unwrap_or(Cell::EMPTY);
         if !todo.has(at) || difference(&known, &cell).is_none() {
             continue;

@@ -187,8 +187,8 @@ impl Store {
                 documents.check(info.id, &mut |_, _, _| {})?;
                 continue;
             }
-            let place = documents.place(info.id.granularity, info.id.start);
-            let dropped = match documents.drop_damage(&place) {
+            let grid = documents.grid(info.id.granularity, info.id.start);
+            let dropped = match documents.drop_damage(&grid) {
                 // A damaged file was set aside and replaced.
                 Err(fault) if fault.is_damage() => {
                     out.push(format!("{}: set aside, because {}", info.file, fault.with_causes()));

@@ -33,7 +33,7 @@ impl Store {
         };
         let mut absorbed = Vec::new();
         for slot in slots {
-            let mark = documents.mark(&documents.place(index, UnixMillis(slot)))?;
+            let mark = documents.mark(&documents.grid(index, UnixMillis(slot)))?;
             if mark.has_absorbed(through, slot) {
                 absorbed.push(slot);
             }

@@ -70,20 +70,19 @@ impl StoreDigest {
         if self.applied != other.applied {
             return differ("the numbers of the last records");
         }
-        let hashes = self.hashes.iter().chain(&other.hashes);
-        for (part, _) in hashes {
+        for (part, _) in self.hashes.iter().chain(&other.hashes) {
             if self.hashes.get(part) != other.hashes.get(part) {
                 return differ(part);
             }
         }
-        for (level, ours) in self.sums.iter().chain(&other.sums) {
-            let is_near = |(ours, theirs): (&Sum, &Sum)| {
-                let most = ours.size.max(theirs.size) * TOLERANCE;
-                (ours.total - theirs.total).abs() <= most
-            };
-            let pairs = |of: &Self| of.sums.get(level).copied().unwrap_or_default();
-            let (ours, theirs) = (ours, [pairs(self), pairs(other)]);
-            if !theirs.iter().all(|theirs| ours.iter().zip(theirs).all(is_near)) {
+        let is_near = |(ours, theirs): (Sum, Sum)| {
+            let most = ours.size.max(theirs.size) * TOLERANCE;
+            (ours.total - theirs.total).abs() <= most
+        };
+        for (level, _) in self.sums.iter().chain(&other.sums) {
+            let [ours, theirs] =
+                [self, other].map(|digest| digest.sums.get(level).copied().unwrap_or_default());
+            if !ours.into_iter().zip(theirs).all(is_near) {
                 return differ(&format!("sums of {level}"));
             }
         }
@@ -215,12 +214,9 @@ impl Store {
         let of_head = self.inner.head.read(index)?.slots(0..i64::MAX)?;
         let mut starts: BTreeSet<i64> = of_head.into_iter().collect();
         starts.extend(self.inner.catalog.read().slot_starts(index));
-        let all = documents.places(index, i64::MIN..i64::MAX);
-        let mut spans: Vec<_> = all.iter().map(|place| place.id.start.0..place.end.0).collect();
-        for start in starts {
-            let place = documents.place(index, UnixMillis(start));
-            spans.push(place.id.start.0..place.end.0);
-        }
+        let mut grids = documents.grids(index, i64::MIN..i64::MAX);
+        grids.extend(starts.into_iter().map(|start| documents.grid(index, UnixMillis(start))));
+        let mut spans: Vec<_> = grids.iter().map(|grid| grid.id.start.0..grid.end.0).collect();
         spans.sort_unstable_by_key(|span| (span.start, span.end));
         spans.dedup();
         let mut end = i64::MIN;

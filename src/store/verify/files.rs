@@ -64,7 +64,7 @@ pub(super) fn check_integrity(
             return Err(StoreError::Open { file: name.to_owned(), cause });
         }
         Ok(Err(cause)) => report.error(name, &StoreError::Open { file: name.to_owned(), cause }),
-        Err(place) => report.fault(name, format!("an assertion failed at {place}")),
+        Err(location) => report.fault(name, format!("an assertion failed at {location}")),
     }
     Ok(())
 }
@@ -82,13 +82,13 @@ pub(super) fn check_documents(
     let width_ms = store.granularity(id.granularity).width_ms;
     let mark = store.inner.documents.check(id, &mut |start, series, cells| {
         report.documents += 1;
-        let place = || format!("document of series {} at {start}", series.0);
+        let location = || format!("document of series {} at {start}", series.0);
         let cells = match cells {
             Ok(cells) => cells,
-            Err(fault) => return report.fault(file, format!("{}: {fault}", place())),
+            Err(fault) => return report.fault(file, format!("{}: {fault}", location())),
         };
         let Some(kind) = dictionary.kind(series) else {
-            report.fault(file, format!("{}: the dictionary has no such series", place()));
+            report.fault(file, format!("{}: the dictionary has no such series", location()));
             return;
         };
         for (slot, cell) in (0..).zip(cells) {
@@ -98,7 +98,7 @@ pub(super) fn check_documents(
                 filled(at);
             }
             if let Some(problem) = cell_problem(cell, kind, width_ms) {
-                report.fault(file, format!("{}, slot at {at}: {problem}", place()));
+                report.fault(file, format!("{}, slot at {at}: {problem}", location()));
             }
         }
     })?;
@@ -145,17 +145,17 @@ pub(super) fn check_head(
                     };
                     if let Some(problem) = problem {
                         let at = UnixMillis(slot);
-                        let place = format!("series {}, slot at {at}", series.0);
-                        report.fault(HEAD_FILE, format!("{place}: {problem}"));
+                        let location = format!("series {}, slot at {at}", series.0);
+                        report.fault(HEAD_FILE, format!("{location}: {problem}"));
                     }
                 }
             })?;
             if !is_sound {
                 let first = series_at(row, 0).0;
                 let slot = UnixMillis(slot);
-                let place =
+                let location =
                     format!("the row that begins with series {first}, in the slot at {slot}");
-                report.fault(HEAD_FILE, format!("{place}: its checksum does not fit"));
+                report.fault(HEAD_FILE, format!("{location}: its checksum does not fit"));
             }
         }
     }

@@ -177,7 +177,7 @@ fn check_cells(
     ids.extend(&in_head);
     for (done, id) in (1..).zip(ids) {
         let documents = &store.inner.documents;
-        let name = documents.name(&documents.place(id.granularity, id.start));
+        let name = documents.name(&documents.grid(id.granularity, id.start));
         progress(&format!("cells of {name}"), done);
         if let Err(cause) = check_partition(store, id, &name, &in_head, now, report) {
             report.error(&name, &cause);
@@ -203,7 +203,7 @@ fn check_partition(
         return Ok(());
     }
     if in_head.contains(&id) {
-        let range = store.inner.documents.place(id.granularity, id.start).range();
+        let range = store.inner.documents.grid(id.granularity, id.start).range();
         let slots = store.inner.head.read(id.granularity)?.slots(range)?;
         slots.into_iter().map(UnixMillis).for_each(expect);
     }

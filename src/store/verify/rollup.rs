@@ -9,7 +9,7 @@ use super::VerifyReport;
 use crate::{
     model::{Cell, Granularity, GranularityIndex, PartitionId, SeriesId, UnixMillis},
     store::{
-        documents::{Columns, Documents, place::Place},
+        documents::{Columns, Documents, grid::PartitionGrid},
         error::StoreError,
         handle::Store,
         view::LevelView,
@@ -27,7 +27,7 @@ pub(super) fn partitions_of_head(store: &Store) -> Result<BTreeSet<PartitionId>,
     let mut found = BTreeSet::new();
     for index in store.inner.classes.indexes() {
         for slot in store.inner.head.read(index)?.slots(0..i64::MAX)? {
-            found.insert(store.inner.documents.place(index, UnixMillis(slot)).id);
+            found.insert(store.inner.documents.grid(index, UnixMillis(slot)).id);
         }
     }
     Ok(found)
@@ -45,14 +45,14 @@ pub(super) fn compare(
     // The finest granularity cannot be recomputed.
     let Some(finer) = store.inner.classes.finer(id.granularity) else { return Ok(()) };
     let (coarse, fine) = (store.granularity(id.granularity), store.granularity(finer));
-    let place = store.inner.documents.place(id.granularity, id.start);
-    let end = place.end;
+    let grid = store.inner.documents.grid(id.granularity, id.start);
+    let end = grid.end;
     let sides = Sides {
         store,
         id,
         finer,
-        file: store.inner.documents.name(&place),
-        place,
+        file: store.inner.documents.name(&grid),
+        grid,
         coarse,
         fine,
         complete_since: complete_since(store, finer),
@@ -65,7 +65,7 @@ pub(super) fn compare(
         if slots.iter().any(|comparable| *comparable) {
             sides.compare_period(document, &slots, report)?;
         }
-        document = sides.place.next_document(document);
+        document = sides.grid.next_document(document);
     }
     Ok(())
 }
@@ -82,7 +82,7 @@ impl Coarser {
         let Some(index) = store.inner.classes.coarser(id.granularity) else {
             return Self { complete_since: UnixMillis::LATEST, holes: Vec::new() };
         };
-        let range = store.inner.documents.place(id.granularity, id.start).range();
+        let range = store.inner.documents.grid(id.granularity, id.start).range();
         let holes = holes(store, &[index], UnixMillis(range.start)..UnixMillis(range.end));
         Self { complete_since: complete_since(store, id.granularity), holes }
     }
@@ -104,13 +104,12 @@ pub(super) fn check_coarser_exists(
 ) {
     let index = id.granularity.coarser();
     let documents = &store.inner.documents;
-    let (finer, place) =
-        (documents.place(id.granularity, id.start), documents.place(index, id.start));
+    let (finer, grid) = (documents.grid(id.granularity, id.start), documents.grid(index, id.start));
     // A finer partition may overlap several coarser ones.
     let end = PartitionId { granularity: index, start: finer.end };
-    let found = !documents.places(index, finer.range()).is_empty()
-        || in_head.range(place.id..end).next().is_some();
-    let missing = documents.name(&place);
+    let found = !documents.grids(index, finer.range()).is_empty()
+        || in_head.range(grid.id..end).next().is_some();
+    let missing = documents.name(&grid);
     if !found && !store.inner.register.is_lost(&missing) {
         let file = documents.name(&finer);
         report.fault(&missing, format!("it is missing, although {file} contains samples"));
@@ -147,14 +146,14 @@ fn whole_partitions(
 ) -> BTreeSet<UnixMillis> {
     let granularity = store.granularity(index);
     let documents = &store.inner.documents;
-    let files = documents.places(index, range.start.0..range.end.0);
-    let files = files.into_iter().map(|place| place.id.start);
-    let first = documents.place(index, range.start).id;
+    let files = documents.grids(index, range.start.0..range.end.0);
+    let files = files.into_iter().map(|grid| grid.id.start);
+    let first = documents.grid(index, range.start).id;
     let rows = in_head
         .range(first..PartitionId { granularity: index, start: range.end })
         .map(|id| id.start);
     let is_whole = |start: &UnixMillis| {
-        let file = documents.name(&documents.place(index, *start));
+        let file = documents.name(&documents.grid(index, *start));
         // After the retention of a partition, only coarser granularities accept late samples.
         granularity.keeps(*start, now) && !store.inner.register.is_lost(&file)
     };
@@ -168,7 +167,7 @@ struct Sides<'a> {
     /// The next finer granularity.
     finer: GranularityIndex,
     file: String,
-    place: Place,
+    grid: PartitionGrid,
     coarse: &'a Granularity,
     fine: &'a Granularity,
     complete_since: UnixMillis,
@@ -189,13 +188,13 @@ impl Sides<'_> {
             let is_lost = |hole: &Range<UnixMillis>| hole.start < end && start < hole.end;
             let mut covered = start >= self.complete_since && !self.holes.iter().any(is_lost);
             while covered && at < end {
-                let finer = self.store.inner.documents.place(self.finer, at);
+                let finer = self.store.inner.documents.grid(self.finer, at);
                 covered = self.whole.contains(&finer.id.start);
                 at = finer.end;
             }
             covered
         };
-        (0..self.place.slots(document)).map(comparable).collect()
+        (0..self.grid.slots(document)).map(comparable).collect()
     }
 
     /// Compares the documents of all series that begin at the time `document`.
@@ -206,7 +205,7 @@ impl Sides<'_> {
         report: &mut VerifyReport,
     ) -> Result<(), StoreError> {
         let count = self.store.all_series().id_count() as u32;
-        let range = document..self.place.next_document(document);
+        let range = document..self.grid.next_document(document);
         for first in (0..count).step_by(SERIES_AT_A_TIME as usize) {
             let ids: Vec<_> = (first..count.min(first + SERIES_AT_A_TIME)).map(SeriesId).collect();
             // Parts of a series are compared as separate series.

@@ -81,8 +81,8 @@ impl Store {
         if index.0 >= self.inner.classes.levels().len() {
             return (active, None, catalog.applied());
         }
-        catalog.active_cells(index, series, range.clone(), |place, start, cell| {
-            active.push(place, start, cell);
+        catalog.active_cells(index, series, range.clone(), |position, start, cell| {
+            active.push(position, start, cell);
         });
         (active, catalog.frozen().cloned(), catalog.applied())
     }
@@ -125,8 +125,8 @@ impl LevelView {
         slots.reserve(longest.min(SLOTS_AT_ONCE));
         self.documents.slots(series, wanted, slots)?;
         let in_documents = slots.len();
-        if let Ok(place) = self.series.binary_search(&series) {
-            let (head, memory) = (self.head.of(place), self.memory.of(place));
+        if let Ok(position) = self.series.binary_search(&series) {
+            let (head, memory) = (self.head.of(position), self.memory.of(position));
             let last = slots.last().map(|slot| slot.start);
             let is_late = |slot: &Slot| last.is_some_and(|last| slot.start <= last);
             if wanted != Columns::ALL && head.iter().chain(memory).any(is_late) {
@@ -151,9 +151,9 @@ impl LevelView {
     fn take_frozen(&self, frozen: &Frozen, out: &mut Gathered) {
         let (classes, range) = (&self.store.inner.classes, self.range.clone());
         let (index, series) = (self.index, &self.series);
-        frozen::cells(&frozen.maps, classes, index, series, range, |place, at, cell| {
+        frozen::cells(&frozen.maps, classes, index, series, range, |position, at, cell| {
             if !self.has_absorbed(frozen.through, at) {
-                out.push(place, at, cell);
+                out.push(position, at, cell);
             }
         });
     }

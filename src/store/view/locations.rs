@@ -44,16 +44,16 @@ impl Store {
     ) -> Result<SampleLocations, StoreError> {
         let documents = &self.inner.documents;
         let index = self.level_of(index, series, at).unwrap_or(index);
-        let place = documents.place(index, at);
-        let start = place.document_start(at);
-        let range = start..place.next_document(start);
+        let grid = documents.grid(index, at);
+        let start = grid.document_start(at);
+        let range = start..grid.next_document(start);
         let view = self.view_level(index, range.clone(), vec![series])?;
         let document = view.documents.stored(start, series)?;
         let (mut memory, mut head) = (view.memory.of(0).to_vec(), view.head.of(0).to_vec());
         merge_equal(&mut memory);
         merge_equal(&mut head);
         let partitions = documents.partitions();
-        let partition = partitions.into_iter().find(|partition| partition.id == place.id);
-        Ok(SampleLocations { range, span: place.document, partition, document, head, memory })
+        let partition = partitions.into_iter().find(|partition| partition.id == grid.id);
+        Ok(SampleLocations { range, span: grid.document, partition, document, head, memory })
     }
 }

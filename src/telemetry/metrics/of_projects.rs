@@ -1,5 +1,5 @@
-//! The metrics of rules and alerts of projects beside `default`: each project counts in a registry
-//! of its own, because a gauge shows the state of one, and `/metrics` shows their sums.
+//! The metrics of rules and alerts of projects other than `default`: each project has its own
+//! registry, because a gauge shows the state of one project; `/metrics` shows the sums of all.
 //!
 //! Must never know: the names of projects.
 

@@ -23,7 +23,8 @@ test("a user logs in where the page asked, and logs out in all tabs", async ({
   expect(page.url()).toBe(`${daemon.url}/explore?metric=system_load_1m&range=6h`);
   expect(await page.evaluate(() => document.cookie), "scripts cannot read it").toBe("");
 
-  // The session is the browser's. A missing right is an error, not a reason to log in again.
+  // All tabs of the browser share the session. A missing right is shown as an error, not as a new
+  // login.
   const other = await context.newPage();
   await other.goto(`${daemon.url}/status`);
   await expect(other.getByText("Cannot load the status")).toBeVisible();

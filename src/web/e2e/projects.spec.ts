@@ -42,14 +42,14 @@ test("a user with roles in several projects chooses one, and others see no choic
   await expect(choice).toHaveValue("shop");
   await expect(body).toContainText("shop sales");
   await expect(body).not.toContainText("lab sales");
-  // The tab keeps the choice, and another tab begins with the first project.
+  // The tab keeps the choice; another tab begins with the first project.
   await page.reload();
   await expect(body).toContainText("shop sales");
   const other = await page.context().newPage();
   await other.goto(dashboards);
   await expect(other.getByRole("combobox", { name: "Project" })).toHaveValue("lab");
 
-  // A role that was removed ends the choice.
+  // When the role is removed, the choice ends.
   await daemon.post("/api/v1/access/users/ann", { roles: { lab: "viewer" } });
   await page.reload();
   await fillLogin(page, "ann");

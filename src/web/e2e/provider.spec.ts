@@ -55,7 +55,7 @@ test("a person logs in with the button, at the provider's form", async ({
   watch,
 }) => {
   watch.permit(/Failed to load resource/);
-  // The provider's own form.
+  // The provider's form loads fonts from there.
   watch.permit(/fonts\.googleapis\.com/);
   const daemon = await startDaemon(ACCESS);
   const port = await freePort();

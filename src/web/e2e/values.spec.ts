@@ -10,7 +10,7 @@ import { DAY, HOUR, lastChange, MINUTE, offset, startOfDay, ZONES } from "./supp
 interface ChartRequest {
   metrics: string[];
   host: string;
-  /** Which number of each slot; the default depends on the kind of the metric. */
+  /** The number of each slot; the default depends on the kind of the metric. */
   display?: string;
   resolution?: string;
   zone?: string;

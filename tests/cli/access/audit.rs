@@ -55,7 +55,7 @@ fn a_record_says_who_did_what_to_what() {
     assert_eq!(all[0]["outcome"], "done");
     let made = records(&guarded, "who=first-key");
     assert_eq!((&made[0]["object"], &made[0]["status"]), (&json!("ann"), &json!(201)));
-    // Pages follow each other, and lines contain the same records.
+    // The pages contain successive records, and the lines contain the same records as the objects.
     let (_, page) = guarded.send("GET", "/api/v1/admin/audit?limit=2", &guarded.admin, "");
     let words = ["audit", "--lines", "--before", &page["before"].to_string()];
     let lines = guarded.output(&guarded.admin, &words);

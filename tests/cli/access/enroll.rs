@@ -1,4 +1,4 @@
-//! One-time codes, and agents that get and renew keys of their own.
+//! One-time codes, and agents that receive keys for codes and renew them.
 
 use std::{
     fs,
@@ -41,7 +41,7 @@ fn batch(agent: &str) -> String {
 fn a_code_gives_one_key_for_one_sender() {
     let guarded = Guarded::start();
     let text = code(&guarded, &["--senders", "web"]);
-    // The one for the first administrator is listed, too.
+    // The list also contains the code for the first administrator.
     assert!(guarded.output(&guarded.admin, &["key", "codes"]).ends_with("2 codes"));
     let (status, answer) = enroll(&guarded, &text, "db1");
     assert_eq!(status, 400, "{answer}");
@@ -184,7 +184,7 @@ fn an_agent_enrolls_once_delivers_and_renews_its_key() {
     let first = agent.key();
     run();
     assert_eq!(agent.key(), first, "the key is new");
-    // A replaced secret is renewed like one in the last third of its life.
+    // An agent with a replaced secret renews its key as in the last third of the key's lifetime.
     guarded.output(&guarded.admin, &["key", "rotate", "web1", "--overlap", "1h"]);
     let log = run();
     let second = agent.key();

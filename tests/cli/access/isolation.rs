@@ -60,7 +60,7 @@ fn disturb(guarded: &Guarded, tenant: &Tenant, round: u64, now: i64) {
     }
 }
 
-/// Sends what a project that is compared contains, with fixed times.
+/// Sends the data of a project whose answers are compared, with fixed times.
 fn fill(guarded: &Guarded, tenant: &Tenant, now: i64) {
     let Tenant { key, word, number, .. } = tenant;
     let value: u64 = number.parse().unwrap();
@@ -105,7 +105,7 @@ fn steady(text: &str, own: &[&str]) -> String {
     steady
 }
 
-/// Returns requests without effect, for each route and with several parameters.
+/// Returns requests that change nothing: one for each route, and some with parameters.
 fn questions(word: &str) -> Vec<(String, String, String)> {
     let given = TELLING.iter().chain(&ASKING).filter(|(method, path, _)| {
         *method != "DELETE" && !path.contains("/admin/") && !path.contains("-1h")
@@ -222,7 +222,7 @@ fn the_state_of_the_daemon_needs_rights_in_all_projects() {
         assert!(answer["message"].as_str().unwrap().contains("--project '*'"), "{answer}");
         assert_eq!(guarded.send("GET", path, &guarded.admin, "").0, 200, "{path}");
     }
-    // Who has no rights in all projects gives none.
+    // A caller without rights in all projects cannot give such rights.
     let create = |key: &str, name: &str| {
         let new = json!({ "name": name, "password": PASSWORD, "roles": { "*": "admin" } });
         guarded.send("POST", "/api/v1/access/users", key, &new.to_string()).0
@@ -230,7 +230,7 @@ fn the_state_of_the_daemon_needs_rights_in_all_projects() {
     assert_eq!((create(&operator, "ann"), create(&guarded.admin, "ann")), (403, 201));
     let (_, users) = guarded.send("GET", "/api/v1/access/users", &operator, "");
     assert_eq!(users["users"], json!([]));
-    // A key for the same scopes inherits all projects.
+    // A new key with the same scopes inherits the right to all projects.
     let root = guarded.scoped("root", &["admin", "operate"]);
     assert_eq!(guarded.send("GET", "/metrics", &root, "").0, 200);
     let document = "/api/v1/storage/document?metric=load&resolution=1m";
@@ -238,7 +238,7 @@ fn the_state_of_the_daemon_needs_rights_in_all_projects() {
     for tenant in &tenants {
         let (_, ready) = guarded.send("GET", "/readyz", &tenant.key, "");
         assert_eq!((&ready["reasons"], &ready["warnings"]), (&Value::Null, &Value::Null));
-        // All projects share a partition, so its size tells of others.
+        // All projects share a partition, so its size would reveal data of others.
         assert_eq!(partition(&tenant.key), Value::Null);
     }
 }

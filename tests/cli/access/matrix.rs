@@ -2,7 +2,7 @@
 //! and with rights in another project: allowed, or 401 or 403.
 
 use granary::access::{
-    ROUTES, Right, Role, Roles, Row, Scope, Scopes, admit, admits_other_project,
+    ROUTES, Right, Role, Roles, RouteRow, Scope, Scopes, admit, admits_other_project,
 };
 use serde_json::json;
 
@@ -23,7 +23,7 @@ fn each_route_admits_exactly_the_keys_of_the_table() {
         .chain([(Scopes::of(&[Scope::Admin, Scope::Operate]), guarded.admin.clone())])
         .collect();
     let mut checked = 0;
-    for Row { methods, path, right, .. } in ROUTES {
+    for RouteRow { methods, path, right, .. } in ROUTES {
         let methods = if *methods == "*" { "GET POST" } else { methods };
         for method in methods.split(' ') {
             let path = filled(path);
@@ -56,7 +56,7 @@ fn each_route_admits_exactly_the_roles_of_the_table() {
         let name = format!("user{number}");
         guarded.user(&name, &json!(roles));
         let mut session = guarded.log_in(&name);
-        for Row { methods, path, right, .. } in ROUTES {
+        for RouteRow { methods, path, right, .. } in ROUTES {
             let methods = if *methods == "*" { "GET POST" } else { methods };
             for method in methods.split(' ') {
                 let path = filled(path);
@@ -67,7 +67,7 @@ fn each_route_admits_exactly_the_roles_of_the_table() {
                 if !expected {
                     assert_eq!((status, &answer["error"]), (403, &"forbidden".into()));
                 }
-                // These end the session.
+                // These requests end the session.
                 if path.ends_with("/logout") || path.ends_with("/sessions") {
                     session = guarded.log_in(&name);
                 }
@@ -90,7 +90,7 @@ fn each_route_admits_rights_in_another_project_as_the_table_says() {
     guarded.user("ann", &json!({ "red": "admin" }));
     let mut session = guarded.log_in("ann");
     let mut checked = 0;
-    for Row { methods, path, right, .. } in ROUTES {
+    for RouteRow { methods, path, right, .. } in ROUTES {
         let methods = if *methods == "*" { "GET POST" } else { methods };
         for method in methods.split(' ') {
             let path = filled(path);

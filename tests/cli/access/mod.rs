@@ -1,4 +1,5 @@
-//! Access control of the real daemon: keys by CLI, API and every kind of client, and users.
+//! Access control of the real daemon: users, and keys through the commands, the API and every kind
+//! of client.
 
 mod audit;
 mod enroll;
@@ -42,7 +43,7 @@ impl Guarded {
         Self { daemon, admin }
     }
 
-    /// Makes a key by API, and returns its text.
+    /// Makes a key through the API, and returns its text.
     pub(crate) fn key(&self, body: &Value) -> String {
         let path = "/api/v1/access/keys";
         let (status, made) = self.send("POST", path, &self.admin, &body.to_string());
@@ -124,7 +125,7 @@ fn the_first_key_makes_the_others_and_ends_when_another_key_can() {
     assert_eq!(first_key(&guarded.daemon), None);
     assert_eq!(guarded.send("GET", "/api/v1/status", &first, "").0, 401);
     assert_eq!(guarded.send("GET", "/api/v1/status", &guarded.admin, "").0, 200);
-    // Without a key that can make keys, a start provides another first key.
+    // When no key can make keys, the next start provides another first key.
     guarded.output(&guarded.admin.clone(), &["key", "revoke", "root"]);
     guarded.daemon.stop();
     guarded.daemon.restart();
@@ -155,7 +156,7 @@ fn commands_list_rotate_and_revoke_keys() {
     assert_eq!(chart(&third), 401);
     let missing = message(&guarded.run(&guarded.admin, &["key", "revoke", "agents"]));
     assert!(missing.contains("there is no key \"agents\""), "{missing}");
-    // A command without a key, or with a cut one, says what is missing.
+    // A command without a key, or with a cut one, reports the reason.
     let cut = message(&guarded.run(guarded.admin.split_at(60).0, &["query", "series"]));
     assert!(cut.contains("the key is not valid"), "{cut}");
     let none = granary().args(["query", "series", "--url", &guarded.daemon.url]).output().unwrap();
@@ -180,7 +181,7 @@ fn a_key_works_in_each_place_that_clients_use() {
     let other = guarded.scoped("other", &["read"]);
     let two = format!("/api/v1/series?api_key={other}");
     assert_eq!(get(&two, &[("authorization", &token)]), 400);
-    // A refused request names no challenge that opens a browser's dialog.
+    // The refusal contains no challenge that would open a browser's login dialog.
     let refused = client().get(format!("{}/metrics", guarded.daemon.url)).call().unwrap();
     assert_eq!(refused.headers()["www-authenticate"], "Bearer realm=\"granary\"");
     let log = guarded.daemon.log();
@@ -205,7 +206,7 @@ fn a_revoked_key_ends_its_tails_within_a_second() {
     guarded.output(&guarded.admin, &["key", "revoke", "reader"]);
     assert_eq!(guarded.send("POST", "/api/v1/ingest", &key, &sample.to_string()).0, 401);
     while lines.next().is_some_and(|line| line.is_ok()) {}
-    // A poll a second, and the time of the command.
+    // The tail checks its key once a second; the command also takes time.
     assert!(watch.elapsed() < Duration::from_secs(4), "{:?}", watch.elapsed());
 }
 

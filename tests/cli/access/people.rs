@@ -15,7 +15,7 @@ use crate::daemon::{client, granary};
 
 pub(super) const PASSWORD: &str = "correct horse battery";
 
-/// The cookie of a login and the text that changes must repeat.
+/// The cookie of a login, and the text that requests for changes must repeat.
 #[derive(Debug, Clone)]
 pub(super) struct Session {
     pub(super) cookie: String,
@@ -38,7 +38,7 @@ impl Entered {
 }
 
 impl Guarded {
-    /// Makes a user by API.
+    /// Makes a user through the API.
     pub(super) fn user(&self, name: &str, roles: &Value) {
         let body = json!({ "name": name, "password": PASSWORD, "roles": roles }).to_string();
         let (status, made) = self.send("POST", "/api/v1/access/users", &self.admin, &body);
@@ -122,7 +122,7 @@ fn a_login_gives_a_cookie_with_which_the_page_reads_and_changes() {
     assert!([200, 201].contains(&status), "{made}");
     let (_, me) = guarded.send("GET", "/api/v1/access/me", &guarded.admin, "");
     assert_eq!((&me["kind"], &me["name"]), (&json!("key"), &json!("first-key")));
-    // A restart logs nobody out.
+    // Sessions survive a restart.
     guarded.daemon.stop();
     guarded.daemon.restart();
     assert_eq!(get(&guarded, "/api/v1/access/me").0, 200);
@@ -184,7 +184,7 @@ fn a_user_changes_the_password_and_sets_up_a_second_factor() {
     assert!(!log.contains(secret) && !log.contains("battery"), "{log}");
 }
 
-/// Returns the code of a secret in base32, as an app of another author computes it.
+/// Returns the code of a secret in base32, computed by an independent implementation.
 pub(super) fn code_of(secret: &str, seconds: i64) -> String {
     let program = "import base64, hmac, struct, sys, time\n\
         step = int(time.time() + int(sys.argv[2])) // 30\n\
@@ -266,7 +266,7 @@ fn a_disabled_user_loses_tails_and_requests_at_once() {
     assert_eq!(guarded.send("POST", path, &guarded.admin, &body).0, 200);
     assert_eq!(guarded.with_session(&session, "GET", "/api/v1/series", "").0, 401);
     while lines.next().is_some_and(|line| line.is_ok()) {}
-    // A poll a second, and the time of the change.
+    // The tail checks its session once a second; the change also takes time.
     assert!(watch.elapsed() < Duration::from_secs(4), "{:?}", watch.elapsed());
 }
 
@@ -291,7 +291,7 @@ fn the_link_of_a_new_directory_makes_one_administrator_once() {
         (&*guarded.admin, "root", PASSWORD, 401),
         (code, "root", "short", 400),
         (code, "R o", PASSWORD, 400),
-        // A name that exists does not use the code up.
+        // A request with an existing name does not use up the code.
         (code, "ann", PASSWORD, 400),
     ] {
         let refused = accept(&guarded, code, user, password);
@@ -326,7 +326,8 @@ fn the_first_key_ends_when_a_user_administers_all_projects() {
 }
 
 impl Guarded {
-    /// A manager of one project neither makes keys nor users that may do more.
+    /// Checks that the administrator of one project can make neither keys nor users with more
+    /// rights.
     fn user_limits(&self, root: &Session) {
         let send = |session: &Session, path: &str, body: &Value| {
             let path = format!("/api/v1/access/{path}");

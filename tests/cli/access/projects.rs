@@ -1,8 +1,9 @@
-//! Projects: the same names in several projects at once, and no answer of one tells of another.
+//! Projects: several projects use the same names at the same time, and no answer to one of them
+//! reveals data of another.
 
 use std::io::{BufRead, BufReader};
 
-use granary::access::{ROUTES, Right, Row};
+use granary::access::{ROUTES, Right, RouteRow};
 use serde_json::{Value, json};
 
 use super::Guarded;
@@ -167,7 +168,7 @@ pub(super) fn assert_tells_nothing_of_others(
 #[test]
 fn no_answer_to_a_project_tells_of_another() {
     let (guarded, tenants) = start();
-    // At once.
+    // All tenants send at the same time.
     std::thread::scope(|scope| {
         for tenant in &tenants {
             scope.spawn(|| feed(&guarded, tenant));
@@ -189,8 +190,9 @@ fn no_answer_to_a_project_tells_of_another() {
         };
         let silent: Vec<_> = TELLING.iter().filter_map(tells_nothing).collect();
         assert_eq!(silent, [""; 0]);
-        // Each route, also without the parameters that it needs.
-        for Row { methods, path, right, .. } in ROUTES.iter().filter(|row| row.right != Right::Open)
+        // Requests to each route, even without the parameters that it requires.
+        for RouteRow { methods, path, right, .. } in
+            ROUTES.iter().filter(|row| row.right != Right::Open)
         {
             for method in methods.replace('*', "GET POST").split(' ') {
                 for value in ["web1", "main", "load", "zone"] {
@@ -208,7 +210,7 @@ fn no_answer_to_a_project_tells_of_another() {
         let (_, keys) = guarded.send("GET", "/api/v1/access/keys", &tenant.key, "");
         assert_eq!(keys["keys"].as_array().unwrap().len(), 1, "{keys}");
     }
-    // A name that another project has is as unknown as one that none has.
+    // The answers for a name in another project are the same as for a name that no project has.
     let mut telling = Vec::new();
     for (method, path, body) in ASKING {
         let ask_for = |tenant: &Tenant, word: &str| {
@@ -228,7 +230,7 @@ fn no_answer_to_a_project_tells_of_another() {
         }
     }
     assert_eq!(telling, [""; 0]);
-    // Nothing above changed a project other than that of the key.
+    // No request above changed another project than that of its key.
     for tenant in &tenants {
         assert!(ask(tenant, "GET", "/api/v1/query?query=load", "").contains(&tenant.number));
     }
@@ -289,7 +291,8 @@ fn the_key_chooses_the_project_and_only_a_key_of_all_may_name_one() {
     for unknown in ["green", "", "*", "red|blue"] {
         assert_eq!(get(&all, Some(unknown)).0, 403, "{unknown:?}");
     }
-    // Keys of one project make keys of this project only, and none with a view of the daemon.
+    // Keys of one project can only make keys of this project, and none that may read the state of
+    // the daemon.
     let (status, answer) = get(&tenants[1].key, Some("unknown"));
     let of_blue = get(&tenants[1].key, Some("blue")).1;
     assert_eq!((status, answer), (403, of_blue), "an unknown project is as forbidden as another");

@@ -23,12 +23,12 @@ fn a_cookie_from_before_the_login_is_never_a_session() {
     // The next login in the same browser ends the previous session.
     let again = guarded.enter("login", Some(&entered), &body).session();
     assert_eq!((me(&entered), me(&again)), (401, 200));
-    // Two cookies of the name are none, and a cookie is no key.
+    // Two cookies with this name count as no cookie, and a cookie is not accepted as a key.
     let both = format!("{}; {}", again.cookie, entered.cookie);
     assert_eq!(me(&Session { cookie: both, csrf: again.csrf.clone() }), 401);
     let text = again.cookie.split('=').nth(1).unwrap();
     assert_eq!(guarded.send("GET", "/api/v1/access/me", text, "").0, 401);
-    // A key in the request counts, and the cookie does not help it.
+    // If the request has a key, only the key counts, even when the cookie is valid.
     let headers = [("Cookie", &*again.cookie), ("Authorization", "Bearer gry_wrong")];
     assert_eq!(guarded.send_with("GET", "/api/v1/access/me", &headers, "").0, 401);
 }
@@ -64,7 +64,7 @@ fn changes_need_the_text_of_the_own_session_and_the_own_origin() {
         assert_eq!(send(&[own, header]), foreign, "{header:?}");
     }
     assert!([200, 201].contains(&send(&[own, ("Origin", &guarded.daemon.url)]).0));
-    // Every changing method, also of queries, and other spellings of the method.
+    // All methods other than GET and HEAD, also for queries, and other spellings of a method.
     for (method, path) in [
         ("DELETE", "/api/v1/annotations/x"),
         ("PUT", "/api/v1/dashboards/x"),
@@ -82,7 +82,7 @@ fn changes_need_the_text_of_the_own_session_and_the_own_origin() {
     assert!(metrics.as_str().unwrap().contains(line), "{metrics}");
 }
 
-/// Logs in from an address of this machine; returns the status and the time.
+/// Logs in from an address of this machine, and returns the status.
 fn log_in_from(guarded: &Guarded, address: &str, user: &str, password: &str) -> u16 {
     let body = json!({ "user": user, "password": password }).to_string();
     let url = format!("{}/api/v1/access/login", guarded.daemon.url);
@@ -100,7 +100,7 @@ fn ten_thousand_wrong_logins_harm_nobody_else() {
     let memory = memory_kib(guarded.daemon.pid());
     let (mut checked, mut delayed, mut slowest) = (0, 0, Duration::ZERO);
     for number in 0..10_000 {
-        // The user, others, and names that nobody has.
+        // A third of the names is the user's, the others belong to nobody.
         let user = if number % 3 == 0 { "ann".to_owned() } else { format!("user{number}") };
         let body = json!({ "user": user, "password": format!("wrong guess {number}") });
         let entered = guarded.enter("login", None, &body);
@@ -140,7 +140,7 @@ fn many_logins_at_once_hash_two_passwords_and_refuse_the_others() {
     let statuses: Vec<u16> = std::thread::scope(|scope| {
         let guarded = &guarded;
         let log_in = |number: usize| {
-            // Many addresses, so that no delay refuses them first.
+            // The logins come from many addresses, so that no delay refuses them first.
             let address = format!("127.0.{}.{}", 1 + number / 200, 1 + number % 200);
             move || log_in_from(guarded, &address, "ann", "wrong horse battery")
         };
@@ -159,7 +159,8 @@ fn many_logins_at_once_hash_two_passwords_and_refuse_the_others() {
 fn unknown_users_take_as_long_as_wrong_passwords() {
     let guarded = Guarded::start();
     guarded.user("ann", &json!({ "default": "viewer" }));
-    // The CPU time of the daemon, because other programs lengthen the time of an answer.
+    // The test compares CPU times of the daemon, because other programs affect the time of an
+    // answer.
     let ticks_of = |user: &str, network: u8| {
         let before = cpu_ticks(guarded.daemon.pid());
         for number in 1..=20 {
@@ -254,7 +255,8 @@ fn a_user_lists_and_ends_the_own_sessions() {
     let end = |session: &Session, id: &str| {
         guarded.with_session(session, "DELETE", &format!("{path}/{id}"), "").0
     };
-    // Nobody ends or sees the session of another user in this way, also no administrator.
+    // Nobody can end or list the sessions of another user with these requests, not even an
+    // administrator.
     assert_eq!((end(&second, &own_of_eve), end(&eve, other)), (404, 404));
     assert_eq!((end(&second, "x"), is_in(&first)), (404, true));
     assert_eq!((end(&second, other), is_in(&first), is_in(&second)), (204, false, true));
@@ -262,7 +264,7 @@ fn a_user_lists_and_ends_the_own_sessions() {
     let left = guarded.with_session(&second, "DELETE", path, "");
     assert_eq!(left.0, 204, "{}", left.1);
     assert_eq!([&second, &third, &eve].map(is_in), [false, false, true]);
-    // The daemon knows keys, but keys have no sessions.
+    // The key is valid, but keys have no sessions.
     assert_eq!(guarded.send("GET", path, &guarded.admin, "").0, 409);
     // An administrator ends all sessions of a user.
     let fourth = guarded.log_in("ann");
@@ -292,7 +294,7 @@ fn a_role_that_needs_a_second_factor_reaches_only_its_enrolment() {
     let password = json!({ "password": PASSWORD });
     let begun = guarded.enter("totp", Some(&ann), &password);
     let secret = begun.body["secret"].as_str().unwrap();
-    // An unconfirmed factor is none.
+    // An unconfirmed second factor does not count.
     assert_eq!(get(&ann, "/api/v1/series").0, 403);
     let code = code_of(secret, 0);
     let confirmed = guarded.enter("totp/confirm", Some(&ann), &json!({ "code": code }));

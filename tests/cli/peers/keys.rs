@@ -1,4 +1,5 @@
-//! Peers that send keys as they send any credentials: Prometheus, vmagent, collectd and amtool.
+//! Peers that send keys in the way in which they send other credentials: Prometheus, vmagent,
+//! collectd and amtool.
 
 use std::{fs, process::Command};
 

@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::{Sender, free_port, need, wait_until};
 use crate::access::Guarded;
 
-/// The silence after which a stranger's connection is left.
+/// The time without an answer after which the test leaves a stranger's connection.
 const SILENCE: Duration = Duration::from_millis(100);
 /// The time in which a client's request must be answered.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -44,7 +44,7 @@ fn settings(folder: &Path, ports: [u16; 2], daemon: &str) -> String {
     )
 }
 
-/// Sends bytes on a connection of their own, and returns what is answered until it is closed or
+/// Sends bytes on a new connection, and returns the answer until the connection is closed or
 /// silent.
 fn exchange(port: u16, bytes: &[u8], silence: Duration) -> String {
     let address = SocketAddr::from(([127, 0, 0, 1], port));
@@ -59,15 +59,17 @@ fn exchange(port: u16, bytes: &[u8], silence: Duration) -> String {
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-/// Returns a request that shows settings when it is completed by another client's key, behind a
-/// request whose end two servers may see in different places.
+/// Returns attacks. Each is a request whose end two servers may see in different places, followed
+/// by the start of a request for the settings, which the key in another client's request would
+/// complete.
 fn attacks() -> Vec<Vec<u8>> {
     let hidden = "GET /api/v1/admin/settings HTTP/1.1\r\nHost: x\r\nX-Rest: ";
     let chunk = format!("{:x}\r\n{hidden}\r\n0\r\n\r\n", hidden.len());
     let ended = format!("0\r\n\r\n{hidden}");
     let length = |extra: usize| format!("Content-Length: {extra}");
     let heads = [
-        // Both lengths, in each order and with doubtful spellings of the second.
+        // Heads with both kinds of length, in each order, and with doubtful spellings of the second
+        // one.
         (format!("{}\r\nTransfer-Encoding: chunked", length(ended.len())), &ended),
         (format!("Transfer-Encoding: chunked\r\n{}", length(ended.len())), &ended),
         (format!("{}\r\nTransfer-Encoding: xchunked", length(ended.len())), &ended),
@@ -80,7 +82,7 @@ fn attacks() -> Vec<Vec<u8>> {
         (format!("{}\r\nX: a\nTransfer-Encoding: chunked", length(ended.len())), &ended),
         (format!("{}\r\n Transfer-Encoding: chunked", length(ended.len())), &ended),
         (format!("{}\r\nTransfer-Encoding: chunked", length(4)), &chunk),
-        // Lengths that are too small, repeated, signed or not numbers.
+        // Heads with lengths that are too small, repeated, signed or not numbers.
         (length(0), &hidden.to_owned()),
         (format!("{}\r\n{}", length(0), length(hidden.len())), &hidden.to_owned()),
         (format!("{}\r\n{}", length(hidden.len()), length(0)), &hidden.to_owned()),
@@ -89,7 +91,8 @@ fn attacks() -> Vec<Vec<u8>> {
         (format!("Content-Length: 0x{:x}", hidden.len()), &hidden.to_owned()),
         (format!("Content_Length: {}", hidden.len()), &hidden.to_owned()),
         (format!("Content-Length : {}", hidden.len()), &hidden.to_owned()),
-        // No length, as for GET, and a `Connection` header that names other headers as hop-by-hop.
+        // Heads without a length, as for GET, and with a `Connection` header that names other
+        // headers as hop-by-hop.
         ("X-Nothing: 1".to_owned(), &hidden.to_owned()),
         ("Connection: Content-Length, Authorization\r\nContent-Length: 0".to_owned(), &hidden.to_owned()),
         ("Upgrade: h2c\r\nConnection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AAMAAABkAAQAAP__".to_owned(), &hidden.to_owned()),
@@ -104,7 +107,7 @@ fn attacks() -> Vec<Vec<u8>> {
             })
         })
         .collect();
-    // Line ends in the target and in values, and chunks whose sizes are doubtful.
+    // Heads with line ends in the target and in values, and bodies in chunks with doubtful sizes.
     for head in
         ["GET /healthz%0d%0aX:%20y", "GET /healthz\r HTTP/1.1\r\nX: y", "GET http://y/healthz"]
     {
@@ -186,7 +189,8 @@ fn a_client_of_a_real_nginx_cannot_forge_its_address() {
     let text = settings(dir.path(), ports, address).replace("location / {", forwarding);
     let _nginx = start_nginx(dir.path(), &text, &ports);
     let direct: u16 = address.rsplit(':').next().unwrap().parse().unwrap();
-    // More wrong keys than an address may send: another address each time would not be limited.
+    // More wrong keys than one address may send. If each had another address, none would be
+    // limited.
     let mut limited = 0;
     for number in 0..20 {
         for port in [ports[0], ports[1], direct] {

@@ -54,7 +54,7 @@ impl Server {
         )
     }
 
-    /// Runs a step of the script that compares both sides.
+    /// Runs a step of the script that compares the documents in MongoDB with the daemon's answers.
     fn check(&self, daemon: &Daemon, step: &str) {
         run_script("clients/published.py", &[&daemon.url, &self.port.to_string(), step]);
     }
@@ -82,7 +82,7 @@ fn published_examples() -> Value {
         samples.push(sample("butterflies", &tags, "delta", &time, f64::from(butterflies)));
         samples.push(sample("honeybees", &tags, "delta", &time, f64::from(bees)));
     }
-    // 41 readings from 22 to 62, and one that makes the sum 1783.
+    // 41 readings from 22 to 62, and one more, so that the sum is 1783.
     for minute in 0..42 {
         let value = if minute < 41 { f64::from(22 + minute) } else { 61.0 };
         let time = format!("2019-01-31T10:{minute:02}:00Z");
@@ -107,7 +107,7 @@ fn published_pipelines_have_the_answers_of_the_daemon() {
     server.check(&daemon, "erased");
 }
 
-/// Samples of a round: each changes documents of other rounds, too.
+/// Returns the samples of a round. They also change documents of other rounds.
 fn round(number: i64) -> Value {
     let samples = (0..60).map(|index: i64| {
         let day = 17 + (number + index) % 9;

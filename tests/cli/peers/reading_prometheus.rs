@@ -94,8 +94,8 @@ fn prometheus_answers_from_the_daemons_samples_by_remote_read() {
         assert!(!theirs["data"]["result"].as_array().unwrap().is_empty(), "{query}");
     }
     // The stale marker ends the series at once, not after five minutes.
-    let at = |rest_of_bytes: i64| {
-        let time = recent / 1000 + rest_of_bytes;
+    let at = |seconds: i64| {
+        let time = recent / 1000 + seconds;
         let answer = peer.get(&format!("/api/v1/query?query=ended&time={time}"));
         answer["data"]["result"].as_array().unwrap().len()
     };

@@ -47,7 +47,7 @@ fn a_reload_turns_tls_on_and_off() {
     fs::write(&file, &on).unwrap();
     let answer = post(&daemon.url);
     assert!(answer.contains("tls.certificate_file"), "{answer}");
-    // The settings show paths, and no content.
+    // The shown settings contain the paths of files, but not their content.
     assert!(answer.contains("server.key"), "{answer}");
     fs::write(&file, "").unwrap();
     post(&https);

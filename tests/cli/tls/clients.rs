@@ -1,4 +1,4 @@
-//! Clients over TLS, with and without certificates of their own.
+//! Clients over TLS, with and without client certificates.
 
 use std::{
     fs,
@@ -20,7 +20,7 @@ fn samples_and_queries_pass_over_https() {
     assert!(answer.contains("\"accepted\":1"), "{answer}");
     let answer = run(&mut served.curl("/api/v1/query?query=load"));
     assert!(answer.contains("1.5"), "{answer}");
-    // Several requests on one connection, and a large answer.
+    // Several requests use one connection, and one answer is large.
     let page = format!("{}/", served.daemon.url);
     let metrics = format!("{}/metrics", served.daemon.url);
     let output = run(served.curl("/metrics").args([&page, &metrics, "--verbose"]));
@@ -100,7 +100,7 @@ fn with_access_control_a_graphite_client_needs_a_name_with_the_scope_ingest() {
     let has = |metric: &str| as_reader("/api/v1/series").contains(metric);
     for name in ["reader", "stranger"] {
         let mut refused = client(name);
-        // The daemon may end the connection before.
+        // The daemon may end the connection before the line is written.
         drop(writeln!(refused.stdin.as_mut().unwrap(), "of.{name} 1 -1"));
         served.wait_until("not refused", || refused.try_wait().unwrap().is_some());
     }
@@ -138,7 +138,7 @@ fn graphite_lines_pass_over_tls() {
     writeln!(lines, "over.tls 4 -1\nover.tls.too 5 -1").unwrap();
     let total = || series(&served);
     served.wait_until("no lines", || total() == 2);
-    // A client without TLS, and one that closes the connection.
+    // A client without TLS, and one that closes the connection at once, are only counted.
     let mut plain = TcpStream::connect(port).unwrap();
     plain.write_all(b"without.tls 6 -1\n").unwrap();
     assert_eq!(plain.read(&mut [0; 10]).unwrap_or(0), 0);

@@ -23,7 +23,7 @@ fn tls_1_2_and_1_3_are_spoken_with_strong_ciphers_only() {
     check(&["-tls1_2", "-cipher", "ECDHE-ECDSA-CHACHA20-POLY1305"], "TLSv1.2");
     // HTTP/2 is not offered.
     check(&["-alpn", "h2,http/1.1"], "ALPN protocol: http/1.1");
-    // The client offers what the daemon refuses.
+    // The client offers the versions and ciphers that the daemon refuses.
     let weak = ["-cipher", "ALL:@SECLEVEL=0"];
     for args in [
         vec!["-tls1_1", weak[0], weak[1]],
@@ -75,7 +75,7 @@ fn a_client_without_tls_learns_that_the_port_speaks_https() {
 
 /// Opens connections that send the beginning of a handshake, or nothing.
 fn silent_clients(served: &TlsDaemon, count: usize) -> Vec<TcpStream> {
-    // A record that announces 512 bytes of a ClientHello, and 5 of them.
+    // A record that announces a ClientHello of 512 bytes, but contains only its first 5 bytes.
     let half_a_hello = [0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3];
     let open = |number: usize| {
         let mut stream = TcpStream::connect(served.address()).unwrap();

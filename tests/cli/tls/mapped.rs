@@ -76,8 +76,8 @@ fn a_name_in_a_certificate_has_its_scopes_and_no_others() {
     assert_eq!(status("sender"), [200, 403, 403, 403, 200]);
     assert_eq!(status("viewer"), [403, 200, 403, 403, 200]);
     assert_eq!(status("root"), [200, 200, 200, 200, 200]);
-    // A certificate without scopes counts as none, and one of another authority ends the
-    // connection.
+    // A certificate without scopes counts as no certificate, and a certificate of another authority
+    // ends the connection.
     assert_eq!(status("stranger"), [401, 401, 401, 401, 200]);
     assert_eq!(status(""), [401, 401, 401, 401, 200]);
     assert_eq!(status("impostor"), [0; 5]);

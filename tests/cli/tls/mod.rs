@@ -1,4 +1,4 @@
-//! The real daemon over TLS, with certificates by openssl and clients that others wrote.
+//! The real daemon over TLS, with certificates that openssl makes, and clients of other projects.
 
 mod certificates;
 mod clients;
@@ -119,7 +119,7 @@ impl TlsDaemon {
         self.daemon.url.trim_start_matches("https://")
     }
 
-    /// Returns curl with the authority, for a path.
+    /// Returns a command of curl that trusts the authority and requests a path.
     fn curl(&self, path: &str) -> Command {
         let mut command = Command::new("curl");
         command.args(["--silent", "--show-error", "--fail-with-body", "--max-time", "20"]);

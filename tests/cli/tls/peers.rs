@@ -11,7 +11,7 @@ use std::{
 use super::{TlsDaemon, run};
 use crate::peers::{free_port, need};
 
-/// The process of a sender, which ends with this value.
+/// The process of a sender, which is killed when this value is dropped.
 struct Peer(Child);
 
 impl Peer {

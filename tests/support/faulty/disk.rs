@@ -200,17 +200,17 @@ impl Disk {
         self.images.get(&self.find(name)?)
     }
 
-    /// Paths of all files.
+    /// Returns the paths of all files.
     pub(super) fn all_files(&self) -> Vec<String> {
         self.names.files.keys().cloned().collect()
     }
 
-    /// Names of the files in a folder.
+    /// Returns the names of the files in a folder.
     pub(super) fn files_in(&self, folder: &str) -> Vec<String> {
         self.names.files.keys().filter_map(|path| name_in(folder, path)).collect()
     }
 
-    /// Names of the folders in a folder.
+    /// Returns the names of the folders in a folder.
     pub(super) fn folders_in(&self, folder: &str) -> Vec<String> {
         self.names.folders.iter().filter_map(|path| name_in(folder, path)).collect()
     }

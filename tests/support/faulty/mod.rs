@@ -55,7 +55,7 @@ impl State {
 enum Gate {
     #[default]
     Open,
-    /// Calls that still pass.
+    /// The gate closes after this number of calls.
     Closes(u64),
     Held,
 }
@@ -89,7 +89,7 @@ impl FaultyMedium {
         self.state().disk.put(name, bytes);
     }
 
-    /// Paths of all files.
+    /// Returns the paths of all files.
     pub(crate) fn files(&self) -> Vec<String> {
         self.state().disk.all_files()
     }

@@ -57,7 +57,7 @@ fn the_memory_limit_of_the_unit_fits_the_default_settings() {
 }
 
 #[test]
-fn errors_name_their_place() {
+fn errors_name_their_location() {
     let check = |text: &str, expected: &str| {
         let fault = parse(text).unwrap_err();
         assert!(fault.contains(expected), "{expected:?} is not in: {fault}");

@@ -24,13 +24,13 @@ pub(super) enum GroupKind {
 
 /// A detected group.
 #[derive(Debug)]
-pub(super) struct Group {
+pub(super) struct Cgroup {
     pub(super) folder: PathBuf,
     pub(super) kind: GroupKind,
 }
 
 /// Finds the groups of version 2, even when version 1 is mounted too.
-pub(super) fn find_groups(root: &Path) -> Vec<Group> {
+pub(super) fn find_groups(root: &Path) -> Vec<Cgroup> {
     let unified_root = root.join("unified");
     let root = if unified_root.join("cgroup.controllers").exists() {
         unified_root
@@ -57,7 +57,7 @@ pub(super) fn find_groups(root: &Path) -> Vec<Group> {
                 }
                 let name = entry.file_name().to_string_lossy().into_owned();
                 match group_kind(&name) {
-                    Some(kind) => groups.push(Group { folder: entry.path(), kind }),
+                    Some(kind) => groups.push(Cgroup { folder: entry.path(), kind }),
                     // Groups of logged-in users are skipped.
                     None if name == "user.slice" => {}
                     None => next_level.push(entry.path()),

@@ -6,7 +6,7 @@ use std::{fs, path::Path, sync::Arc};
 
 use granary_agent_kit::{Readings, Source, SourceError};
 
-use self::detection::{Group, GroupKind, find_groups};
+use self::detection::{Cgroup, GroupKind, find_groups};
 use crate::host::Host;
 
 /// The interval of scans for control groups.
@@ -16,7 +16,7 @@ const SCAN_INTERVAL_MS: i64 = 60_000;
 #[derive(Debug)]
 pub(crate) struct Cgroups {
     host: Arc<Host>,
-    groups: Vec<Group>,
+    groups: Vec<Cgroup>,
     next_scan_ms: i64,
 }
 

@@ -71,8 +71,8 @@ impl JobSources {
             }
             source.last_refresh = Some(Stopwatch::start());
             let outcome = source.source.refresh(&resolver);
-            let place = format!("targets of job {name:?}, source {number}");
-            shared.state().board.set_fault(place, outcome.as_ref().err().cloned());
+            let object = format!("targets of job {name:?}, source {number}");
+            shared.state().board.set_fault(object, outcome.as_ref().err().cloned());
             if let Ok(Some(labels)) = outcome {
                 has_changed |= source.labels != labels || labels.is_empty();
                 source.labels = labels;

@@ -22,7 +22,7 @@ const WORKERS_MAX: usize = 64;
 /// and tries again to start a thread.
 const CLOCK_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// The name of the problem that no thread can be started.
-const THREADS_PLACE: &str = "scrape threads";
+const THREADS_OBJECT: &str = "scrape threads";
 
 /// The queue from which the workers take targets.
 pub(super) type TaskQueue = Arc<Mutex<Receiver<ScrapeTask>>>;
@@ -71,7 +71,7 @@ pub(super) fn start_worker(
         error!(%cause, workers = state.workers, "cannot start a thread to scrape; targets wait");
     }
     let fault = spawned.as_ref().err().map(|cause| format!("cannot start a thread: {cause}"));
-    state.board.set_fault(THREADS_PLACE.to_owned(), fault);
+    state.board.set_fault(THREADS_OBJECT.to_owned(), fault);
     if spawned.is_ok() {
         state.workers += 1;
         state.idle += 1;

@@ -40,7 +40,7 @@ impl<'a> Pieces<'a> {
         self.consumed
     }
 
-    /// Requests memory for other purposes than pieces.
+    /// Requests memory that the caller uses for anything but pieces.
     pub(crate) fn reserve(&mut self, bytes: usize) -> Result<(), String> {
         (self.reserve_memory)(bytes)
     }

@@ -17,7 +17,7 @@ use crate::alerts::{LabelSet, Message, MessageAlert, routing::Integration};
 
 /// A group, as it is stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Group {
+pub(super) struct AlertGroup {
     /// The route's key.
     pub(super) route: String,
     /// The index of the route's escalation, if the group belongs to one.
@@ -48,7 +48,7 @@ pub(super) struct Group {
     pub(super) is_changed: bool,
 }
 
-impl Group {
+impl AlertGroup {
     pub(super) fn new(
         route: &str,
         escalation: Option<usize>,

@@ -23,12 +23,12 @@ use super::{Integration, Receiver, Route, Routing};
 use crate::alerts::{Message, MessageAlert};
 use crate::{alerts::LabelSet, model::UnixMillis};
 use delivery::{DecisionContext, PendingDelivery};
-use group::Group;
+use group::AlertGroup;
 
 /// The groups.
 #[derive(Debug, Default)]
 pub struct Groups {
-    all: BTreeMap<String, Group>,
+    all: BTreeMap<String, AlertGroup>,
     /// Groups whose stored records are to be removed.
     gone: BTreeSet<String>,
     left_out: usize,
@@ -292,7 +292,7 @@ impl Groups {
 }
 
 /// Returns the route and the receiver of a group; `None` when the routing no longer contains them.
-fn settings<'a>(routing: &'a Routing, group: &Group) -> Option<(&'a Route, &'a Receiver)> {
+fn settings<'a>(routing: &'a Routing, group: &AlertGroup) -> Option<(&'a Route, &'a Receiver)> {
     let route = routing.route(&group.route)?;
     Some((route, routing.receivers.get(route.receiver_of(group.escalation)?)?))
 }

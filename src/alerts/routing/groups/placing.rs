@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::{Groups, group::Group, settings};
+use super::{Groups, group::AlertGroup, settings};
 use crate::{
     alerts::{
         LabelSet, MessageAlert, fingerprint,
@@ -129,7 +129,7 @@ impl Groups {
         let wait_ms = if escalation.is_some() { 0 } else { route.group_wait_ms };
         self.gone.remove(&id);
         let group = self.all.entry(id).or_insert_with(|| {
-            Group::new(&route.key, escalation, labels, now.0.saturating_add(wait_ms))
+            AlertGroup::new(&route.key, escalation, labels, now.0.saturating_add(wait_ms))
         });
         let is_room = (!is_full || is_beyond) && group.make_room(alert, is_muted, count);
         if !is_room {
@@ -153,7 +153,7 @@ impl Groups {
 
     /// Removes the oldest ended alert of one group; returns whether any group had one.
     fn evict_any(&mut self) -> bool {
-        self.all.values_mut().any(Group::evict)
+        self.all.values_mut().any(AlertGroup::evict)
     }
 }
 

@@ -3,7 +3,7 @@
 //! Must never know: other groups, notifications.
 
 use super::{
-    group::Group,
+    group::AlertGroup,
     member::{Member, bytes},
 };
 use crate::alerts::{LabelSet, MessageAlert};
@@ -12,7 +12,7 @@ use crate::alerts::{LabelSet, MessageAlert};
 const MEMBERS_MAX: usize = 500;
 const MEMBER_BYTES_MAX: usize = 384 << 10;
 
-impl Group {
+impl AlertGroup {
     /// Makes room in a group for an alert, if necessary by removing ended alerts, then muted ones.
     /// Returns whether there is room.
     pub(super) fn make_room(

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use super::groups::Group;
+use super::groups::SeriesGroup;
 use crate::query::{Labels, QueryError};
 use crate::{
     model::METRIC_TAG,
@@ -25,7 +25,7 @@ const COUNTED_BYTES: usize = 512;
 /// Counts the series of a group with each value. The value becomes a label.
 pub(super) fn count_values(
     input: &[Series],
-    groups: Vec<Group>,
+    groups: Vec<SeriesGroup>,
     name: &str,
     grouping: Option<&Grouping>,
     context: &Context<'_>,

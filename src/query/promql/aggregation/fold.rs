@@ -2,7 +2,7 @@
 //!
 //! Must never know: the store, how series were grouped.
 
-use super::groups::Group;
+use super::groups::SeriesGroup;
 use crate::query::promql::value::{
     numbers::{Mean, Sum},
     series::{ABSENT, Series, is_present},
@@ -12,10 +12,10 @@ use crate::query::promql::value::{
 /// Aggregates each group to one series.
 pub(super) fn fold_groups<F: Fold>(
     input: &[Series],
-    groups: Vec<Group>,
+    groups: Vec<SeriesGroup>,
     steps: &Steps,
 ) -> Vec<Series> {
-    let aggregated = |group: Group| Series {
+    let aggregated = |group: SeriesGroup| Series {
         values: fold_group::<F>(&group.members, input, steps),
         labels: group.labels,
         drop_metric: group.drop_metric,

@@ -10,7 +10,7 @@ use crate::query::promql::{syntax::tree::Grouping, value::series::Series};
 use crate::query::series::labels::{Labels, is_kept_without_metric};
 
 /// A group of series, by index.
-pub(super) struct Group {
+pub(super) struct SeriesGroup {
     /// The labels that all members share.
     pub(super) labels: Labels,
     /// True when the metric's name does not apply to a member.
@@ -20,9 +20,9 @@ pub(super) struct Group {
 }
 
 /// Returns the groups of an input.
-pub(super) fn group_series(input: &[Series], grouping: Option<&Grouping>) -> Vec<Group> {
+pub(super) fn group_series(input: &[Series], grouping: Option<&Grouping>) -> Vec<SeriesGroup> {
     let mut positions: HashMap<Vec<u8>, usize, RandomState> = HashMap::default();
-    let mut groups: Vec<Group> = Vec::new();
+    let mut groups: Vec<SeriesGroup> = Vec::new();
     let mut shared = Vec::new();
     for (index, series) in input.iter().enumerate() {
         shared.clear();
@@ -34,7 +34,7 @@ pub(super) fn group_series(input: &[Series], grouping: Option<&Grouping>) -> Vec
                 None => Labels::default(),
             };
             positions.insert(shared.clone(), groups.len());
-            groups.push(Group { labels, drop_metric: false, members: Vec::new() });
+            groups.push(SeriesGroup { labels, drop_metric: false, members: Vec::new() });
             groups.len() - 1
         });
         groups[position].members.push(index);

@@ -22,7 +22,7 @@ use crate::query::promql::{
 use fold::{
     Maximum, MemberCount, Minimum, PopulationVariance, Presence, StandardDeviation, fold_groups,
 };
-use groups::{Group, group_series};
+use groups::{SeriesGroup, group_series};
 
 /// Evaluates an aggregation. The parameter is the first argument of the call.
 pub(crate) fn aggregate(
@@ -74,12 +74,12 @@ fn numbers(parameter: Option<Value>) -> Result<Vec<f64>, QueryError> {
 /// Calculates one number per group and time from the values that are present.
 fn aggregate_each_time(
     input: &[Series],
-    groups: Vec<Group>,
+    groups: Vec<SeriesGroup>,
     steps: &Steps,
     compute: impl Fn(usize, &mut [f64]) -> f64,
 ) -> Vec<Series> {
     let mut present = Vec::new();
-    let aggregated = |group: Group| {
+    let aggregated = |group: SeriesGroup| {
         let values = (0..steps.count)
             .map(|step| {
                 let values_at_time = group.members.iter().map(|index| input[*index].values[step]);

@@ -5,7 +5,7 @@
 
 use std::cmp::Ordering;
 
-use super::groups::Group;
+use super::groups::SeriesGroup;
 use crate::query::QueryError;
 use crate::query::promql::{
     syntax::operator::Aggregation,
@@ -21,7 +21,7 @@ use crate::query::promql::{
 pub(super) fn topk(
     operation: Aggregation,
     mut input: Vec<Series>,
-    groups: &[Group],
+    groups: &[SeriesGroup],
     numbers: &[f64],
     steps: &Steps,
 ) -> Result<Vec<Series>, QueryError> {

@@ -3,7 +3,7 @@
 //!
 //! Must never know: what the operator computes.
 
-use super::matching::{Group, Matching, groups};
+use super::matching::{MatchGroup, Matching, groups};
 use crate::query::promql::{
     syntax::tree,
     value::{
@@ -22,7 +22,7 @@ pub(super) fn fill(
     steps: &Steps,
 ) {
     let groups = groups(left, right, matching);
-    let presence = |all: &[Series], side: fn(&Group) -> &[usize]| -> Vec<Vec<bool>> {
+    let presence = |all: &[Series], side: fn(&MatchGroup) -> &[usize]| -> Vec<Vec<bool>> {
         groups
             .iter()
             .map(|group| any_present(side(group).iter().map(|i| &all[*i]), steps))

@@ -70,22 +70,26 @@ impl<'a> Matching<'a> {
 
 /// Series of both sides with the same signature, by index.
 #[derive(Default)]
-pub(super) struct Group {
+pub(super) struct MatchGroup {
     pub(super) signature: Labels,
     pub(super) left: Vec<usize>,
     pub(super) right: Vec<usize>,
 }
 
 /// Returns the groups of two sides.
-pub(super) fn groups(left: &[Series], right: &[Series], matching: &Matching<'_>) -> Vec<Group> {
+pub(super) fn groups(
+    left: &[Series],
+    right: &[Series],
+    matching: &Matching<'_>,
+) -> Vec<MatchGroup> {
     let mut positions: HashMap<Labels, usize> = HashMap::new();
-    let mut groups: Vec<Group> = Vec::new();
+    let mut groups: Vec<MatchGroup> = Vec::new();
     let sides = [(left, true), (right, false)];
     for (series, is_left) in sides {
         for (index, entry) in series.iter().enumerate() {
             let signature = matching.signature(&entry.labels);
             let position = *positions.entry(signature).or_insert_with_key(|signature| {
-                groups.push(Group { signature: signature.clone(), ..Group::default() });
+                groups.push(MatchGroup { signature: signature.clone(), ..MatchGroup::default() });
                 groups.len() - 1
             });
             let group = &mut groups[position];

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use super::{
     fill::{any_present, fill},
-    matching::{Group, Matching, groups},
+    matching::{MatchGroup, Matching, groups},
     operators::Operation,
 };
 use crate::query::promql::{
@@ -146,7 +146,7 @@ const NO_MATCH: u32 = u32::MAX;
 /// Returns the series of the "one" side at each time; several series at one time are an error. A
 /// single entry applies to all times.
 fn partners(
-    group: &Group,
+    group: &MatchGroup,
     one: &[Series],
     many_present: &[bool],
     matching: &Matching<'_>,

@@ -13,7 +13,7 @@ use crate::query::promql::{
     selectors::{SampleProperty, Selectors},
     syntax::ParsedQuery,
     syntax::{
-        span::Span,
+        span::TextSpan,
         tree::{Aggregate, Binary, Expr, ValueType, VectorSelector},
     },
     value::{
@@ -128,7 +128,7 @@ impl Evaluator<'_> {
     }
 
     /// Returns the locations of a call and of its arguments in the query.
-    pub(super) fn locations(&self, call: Span, arguments: &[Expr]) -> Vec<String> {
+    pub(super) fn locations(&self, call: TextSpan, arguments: &[Expr]) -> Vec<String> {
         let spans = std::iter::once(call).chain(arguments.iter().map(Expr::span));
         spans.map(|span| self.parsed.location(span)).collect()
     }

@@ -11,7 +11,7 @@ use crate::query::QueryError;
 use crate::{
     model::{GranularityIndex, Kind, SeriesId, UnixMillis, counter::spread::spacing_ms},
     policy::{
-        coverage::{Coverage, Segment},
+        coverage::{Coverage, Interval},
         query_plan::Windows,
     },
     query::{
@@ -36,14 +36,14 @@ pub(super) struct GapSearch<'a> {
 }
 
 impl<'a> GapSearch<'a> {
-    /// Creates the search beyond the edges of these segments; `None` without segments.
+    /// Creates the search beyond the edges of these intervals; `None` without intervals.
     pub(super) fn new(
         coverage: Coverage<'a>,
         windows: &Windows,
-        segments: &[Segment],
+        intervals: &[Interval],
         finest_ms: i64,
     ) -> Option<Self> {
-        let (first, last) = (segments.first()?, segments.last()?);
+        let (first, last) = (intervals.first()?, intervals.last()?);
         Some(Self {
             coverage,
             windows: windows.first.0 - windows.range_ms..windows.last().0,

@@ -10,7 +10,7 @@ use crate::query::{Labels, QueryError};
 use crate::{
     model::{GranularityIndex, Kind, SeriesId, SeriesInfo, UnixMillis},
     policy::{
-        coverage::{Coverage, Segment},
+        coverage::{Coverage, Interval},
         query_plan::{self, Detail, Windows},
     },
     query::{
@@ -54,7 +54,7 @@ pub(super) struct ReadPlan<'a> {
     pub(super) key: ReadKey,
     pub(super) columns: Columns,
     pub(super) found: Vec<SelectedSeries>,
-    pub(super) segments: Vec<Segment>,
+    pub(super) intervals: Vec<Interval>,
     /// The slot widths; see [`CellMatrix::widths`].
     pub(super) widths: Vec<(i64, i64)>,
     /// The finest slot width; see [`CellMatrix::finest_ms`].
@@ -125,12 +125,12 @@ impl<'a> Selectors<'a> {
             // covers.
             span.start = span.start.minus(width_ms);
         }
-        let mut segments = coverage.segments(granularity, span.clone());
+        let mut intervals = coverage.intervals(granularity, span.clone());
         if windows.count < 2 {
-            segments = coverage.with_fine_end(segments);
+            intervals = coverage.with_fine_end(intervals);
         }
-        let width = |segment: &Segment| granularities[segment.granularity].width_ms;
-        let cuts_slots = segments.iter().any(|segment| !windows.have_edges_on(width(segment)));
+        let width = |interval: &Interval| granularities[interval.granularity].width_ms;
+        let cuts_slots = intervals.iter().any(|interval| !windows.have_edges_on(width(interval)));
         // Cut cells require their first and last value.
         let columns =
             if windows.range_ms > 0 && cuts_slots { columns.and(Columns::ENDS) } else { columns };
@@ -158,19 +158,19 @@ impl<'a> Selectors<'a> {
             return self.plan(&ReadRequest { windows: &sample_windows, columns, ..*request });
         }
         self.bounds.check_points(found.len(), windows.count)?;
-        self.warn_of_coarse_slots(&coverage, granularity, &segments);
+        self.warn_of_coarse_slots(&coverage, granularity, &intervals);
         let finest_ms = granularities[GranularityIndex::FINEST].width_ms;
         let is_of_whole_slots = windows.range_ms > 0 && !cuts_slots;
         let widths =
-            segments.iter().map(|segment| (segment.range.start.0, width(segment))).collect();
+            intervals.iter().map(|interval| (interval.range.start.0, width(interval))).collect();
         let gap_search =
-            is_of_whole_slots.then(|| GapSearch::new(coverage, windows, &segments, finest_ms));
+            is_of_whole_slots.then(|| GapSearch::new(coverage, windows, &intervals, finest_ms));
         let gap_search = gap_search.flatten();
         Ok(PlannedRead::ToRead(Box::new(ReadPlan {
             key,
             columns,
             found,
-            segments,
+            intervals,
             widths,
             finest_ms,
             gap_search,
@@ -235,15 +235,15 @@ impl<'a> Selectors<'a> {
         &self,
         coverage: &Coverage<'_>,
         requested: GranularityIndex,
-        segments: &[Segment],
+        intervals: &[Interval],
     ) {
         let granularities = coverage.granularities();
-        let is_coarse_or_incomplete = |segment: &&Segment| {
-            segment.granularity > requested
-                || !coverage.is_whole(segment.granularity, &segment.range)
+        let is_coarse_or_incomplete = |interval: &&Interval| {
+            interval.granularity > requested
+                || !coverage.is_whole(interval.granularity, &interval.range)
         };
-        let coarse = segments.iter().rfind(is_coarse_or_incomplete);
-        if let Some(Segment { granularity: shown, range, .. }) = coarse {
+        let coarse = intervals.iter().rfind(is_coarse_or_incomplete);
+        if let Some(Interval { granularity: shown, range, .. }) = coarse {
             self.notes.warn(|| {
                 let (wanted, end) = (&granularities[requested], range.end);
                 let why = if coverage.keeps(requested, range.start) {

@@ -13,7 +13,7 @@ use super::{
 use crate::query::QueryError;
 use crate::{
     model::{GranularitySet, Kind, SeriesId, UnixMillis},
-    policy::{coverage::Segment, query_plan::Windows},
+    policy::{coverage::Interval, query_plan::Windows},
     query::promql::{
         syntax::tree::VectorSelector,
         value::{
@@ -74,10 +74,11 @@ impl Selectors<'_> {
         if plan.found.len() > SERIES_PER_VIEW {
             return visit(self.read(*plan, windows)?);
         }
-        let ReadPlan { mut found, segments, widths, columns, finest_ms, gap_search, .. } = *plan;
+        let ReadPlan { mut found, intervals, widths, columns, finest_ms, gap_search, .. } = *plan;
         let ids: Vec<_> = found.iter().map(|selected| selected.id).collect();
-        let view = |segment: &Segment| self.store.view(segment.stored, segment.range.clone(), &ids);
-        let views = segments.iter().map(view).collect::<Result<Vec<_>, _>>()?;
+        let view =
+            |interval: &Interval| self.store.view(interval.stored, interval.range.clone(), &ids);
+        let views = intervals.iter().map(view).collect::<Result<Vec<_>, _>>()?;
         found.sort_unstable_by_key(|selected| selected.position);
         let (mut found, mut slots) = (found.into_iter(), Vec::new());
         while !found.as_slice().is_empty() {
@@ -101,13 +102,13 @@ impl Selectors<'_> {
 
     /// Reads the cells of all series.
     fn read(&self, plan: ReadPlan<'_>, windows: &Windows) -> Result<Rc<CellMatrix>, QueryError> {
-        let ReadPlan { key, columns, found, segments, widths, finest_ms, gap_search } = plan;
+        let ReadPlan { key, columns, found, intervals, widths, finest_ms, gap_search } = plan;
         let positions: Vec<_> = found.iter().map(|selected| selected.position).collect();
         let series = match key.needed {
-            NeededCells::All => self.cells_of(found, &segments, columns, gap_search.as_ref())?,
+            NeededCells::All => self.cells_of(found, &intervals, columns, gap_search.as_ref())?,
             NeededCells::Newest => {
                 let granularities = self.store.granularities();
-                let newest_first = newest_first(&segments, granularities, windows.first);
+                let newest_first = newest_first(&intervals, granularities, windows.first);
                 self.newest_cells_of(found, &newest_first, windows.first, columns)?
             }
         };
@@ -124,13 +125,13 @@ impl Selectors<'_> {
     fn cells_of(
         &self,
         found: Vec<SelectedSeries>,
-        segments: &[Segment],
+        intervals: &[Interval],
         columns: Columns,
         gap_search: Option<&GapSearch<'_>>,
     ) -> Result<Vec<CellSeries>, QueryError> {
         read_in_parts(found, |ids, series, slots| {
-            for segment in segments {
-                let view = self.store.view(segment.stored, segment.range.clone(), ids)?;
+            for interval in intervals {
+                let view = self.store.view(interval.stored, interval.range.clone(), ids)?;
                 for (id, series) in ids.iter().zip(&mut *series) {
                     self.append(&view, *id, columns, series, slots)?;
                 }
@@ -139,19 +140,19 @@ impl Selectors<'_> {
         })
     }
 
-    /// Reads segments from the newest on, until each series has a cell up to a time.
+    /// Reads intervals from the newest on, until each series has a cell up to a time.
     fn newest_cells_of(
         &self,
         found: Vec<SelectedSeries>,
-        newest_first: &[Segment],
+        newest_first: &[Interval],
         upto: UnixMillis,
         columns: Columns,
     ) -> Result<Vec<CellSeries>, QueryError> {
         read_in_parts(found, |ids, series, slots| {
             let mut missing: Vec<usize> = (0..ids.len()).collect();
-            for segment in newest_first {
+            for interval in newest_first {
                 let ids: Vec<_> = missing.iter().map(|index| ids[*index]).collect();
-                let view = self.store.view(segment.stored, segment.range.clone(), &ids)?;
+                let view = self.store.view(interval.stored, interval.range.clone(), &ids)?;
                 for (id, index) in ids.iter().zip(&missing) {
                     let newer = std::mem::take(&mut series[*index].cells);
                     self.append(&view, *id, columns, &mut series[*index], slots)?;
@@ -214,19 +215,19 @@ impl Selectors<'_> {
     }
 }
 
-/// Returns the segments from the newest on. The newest segment begins one slot before the slot that
+/// Returns the intervals from the newest on. The newest one begins one slot before the slot that
 /// contains `at`, because most series have a sample there.
 fn newest_first(
-    segments: &[Segment],
+    intervals: &[Interval],
     granularities: &GranularitySet,
     at: UnixMillis,
-) -> Vec<Segment> {
-    let mut out: Vec<_> = segments.iter().rev().cloned().collect();
+) -> Vec<Interval> {
+    let mut out: Vec<_> = intervals.iter().rev().cloned().collect();
     if let Some(newest) = out.first_mut() {
         let granularity = &granularities[newest.granularity];
         let border = granularity.slot_start(at).minus(granularity.width_ms);
         if border > newest.range.start && border < newest.range.end {
-            let older = Segment { range: newest.range.start..border, ..newest.clone() };
+            let older = Interval { range: newest.range.start..border, ..newest.clone() };
             newest.range.start = border;
             out.insert(1, older);
         }

@@ -7,7 +7,7 @@
 use super::{
     literal::MILLIS_MAX,
     operator::Operator,
-    span::{Span, SyntaxError},
+    span::{SyntaxError, TextSpan},
 };
 use crate::query::promql::value::steps::QueryTimes;
 
@@ -17,7 +17,7 @@ pub(crate) enum DurationExpr {
     /// Milliseconds; only an offset may be negative.
     Millis(i64),
     /// A calculation with its span in the query.
-    Computed(Box<Calculation>, Span),
+    Computed(Box<Calculation>, TextSpan),
 }
 
 /// The calculation of a duration, in seconds.
@@ -88,7 +88,7 @@ impl DurationExpr {
         if millis > 0 {
             return Ok(millis);
         }
-        let span = if let Self::Computed(_, span) = self { *span } else { Span::default() };
+        let span = if let Self::Computed(_, span) = self { *span } else { TextSpan::default() };
         Err(SyntaxError::new(span, "duration must be greater than 0"))
     }
 }

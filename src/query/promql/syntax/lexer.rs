@@ -6,7 +6,7 @@
 use super::{
     literal::{self, Quantity},
     operator::Operator,
-    span::{Span, SyntaxError},
+    span::{SyntaxError, TextSpan},
     token::{Keyword, Token},
 };
 
@@ -35,7 +35,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// Reads the next token and its span.
-    pub(super) fn next(&mut self) -> Result<(Token, Span), SyntaxError> {
+    pub(super) fn next(&mut self) -> Result<(Token, TextSpan), SyntaxError> {
         self.skip_blanks();
         let start = self.at;
         let token = match self.peek() {
@@ -44,7 +44,7 @@ impl<'a> Lexer<'a> {
             Some(letter) if self.in_brackets => self.in_brackets(letter),
             Some(letter) => self.token_outside_braces(letter),
         };
-        let span = Span { start: start as u32, end: self.at as u32 };
+        let span = TextSpan { start: start as u32, end: self.at as u32 };
         match token {
             Ok(token) => Ok((token, span)),
             Err(message) => Err(SyntaxError::new(span, message)),

@@ -2,7 +2,7 @@
 //!
 //! Must never know: how a query is evaluated.
 
-use super::{parser::parse, span::Span, tree::Expr};
+use super::{parser::parse, span::TextSpan, tree::Expr};
 
 /// A query after parsing.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ impl ParsedQuery {
     }
 
     /// Returns `line:column` of a span of the query.
-    pub(crate) fn location(&self, span: Span) -> String {
+    pub(crate) fn location(&self, span: TextSpan) -> String {
         span.location(&self.text)
     }
 }

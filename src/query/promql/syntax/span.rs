@@ -4,14 +4,14 @@
 
 /// A range of bytes of a query's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Span {
+pub(crate) struct TextSpan {
     /// The index of the first byte.
     pub(crate) start: u32,
     /// The index of the byte after the last byte.
     pub(crate) end: u32,
 }
 
-impl Span {
+impl TextSpan {
     /// Returns the span from the start of this span to the end of another span.
     pub(crate) fn to(self, last: Self) -> Self {
         Self { start: self.start, end: last.end }
@@ -40,14 +40,14 @@ impl Span {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SyntaxError {
     /// The span of the part.
-    pub(crate) span: Span,
+    pub(crate) span: TextSpan,
     /// The broken rule, in Prometheus' words.
     pub(crate) message: String,
 }
 
 impl SyntaxError {
     /// Creates an error with a span.
-    pub(super) fn new(span: Span, message: impl Into<String>) -> Self {
+    pub(super) fn new(span: TextSpan, message: impl Into<String>) -> Self {
         Self { span, message: message.into() }
     }
 
@@ -70,7 +70,7 @@ mod tests {
             ("a +\n  b", 6, "2:3"),
             ("a\n", 2, "2:1"),
         ] {
-            assert_eq!(Span { start: at, end: at }.location(text), expected, "{text}");
+            assert_eq!(TextSpan { start: at, end: at }.location(text), expected, "{text}");
         }
     }
 }

@@ -7,7 +7,7 @@ use super::{
     duration_expr::DurationExpr,
     functions::Function,
     operator::{Aggregation, Operator},
-    span::Span,
+    span::TextSpan,
 };
 use crate::query::promql::value::windows::Extension;
 
@@ -45,7 +45,7 @@ pub(crate) struct Aggregate {
     pub(crate) parameter: Option<Box<Expr>>,
     /// The labels that define the groups.
     pub(crate) grouping: Option<Grouping>,
-    pub(crate) span: Span,
+    pub(crate) span: TextSpan,
 }
 
 /// Names of labels, which select these labels or all other labels.
@@ -82,8 +82,8 @@ pub(crate) struct Binary {
     pub(crate) matching: Matching,
     /// True when a comparison returns 1 or 0 instead of keeping values.
     pub(crate) return_bool: bool,
-    pub(crate) operator_span: Span,
-    pub(crate) span: Span,
+    pub(crate) operator_span: TextSpan,
+    pub(crate) span: TextSpan,
 }
 
 /// The matching of series of two operands.
@@ -125,7 +125,7 @@ pub(crate) enum ManySide {
 pub(crate) struct Call {
     pub(crate) function: &'static Function,
     pub(crate) arguments: Vec<Expr>,
-    pub(crate) span: Span,
+    pub(crate) span: TextSpan,
 }
 
 /// A range selector.
@@ -134,7 +134,7 @@ pub(crate) struct MatrixSelector {
     /// The series, and their time shift.
     pub(crate) selector: VectorSelector,
     pub(crate) range: DurationExpr,
-    pub(crate) span: Span,
+    pub(crate) span: TextSpan,
 }
 
 /// A number.
@@ -143,14 +143,14 @@ pub(crate) struct Number {
     pub(crate) value: f64,
     /// True when the number is written as a duration: `5m` is 300.
     pub(crate) is_duration: bool,
-    pub(crate) span: Span,
+    pub(crate) span: TextSpan,
 }
 
 /// An expression in parentheses.
 #[derive(Debug)]
 pub(crate) struct Paren {
     pub(crate) inner: Box<Expr>,
-    pub(crate) span: Span,
+    pub(crate) span: TextSpan,
 }
 
 /// An expression evaluated at many times, for the windows of a function.
@@ -161,21 +161,21 @@ pub(crate) struct Subquery {
     /// The step between the times; a default when `None`.
     pub(crate) step: Option<DurationExpr>,
     pub(crate) shift: Shift,
-    pub(crate) span: Span,
+    pub(crate) span: TextSpan,
 }
 
 /// A text.
 #[derive(Debug)]
 pub(crate) struct Text {
     pub(crate) value: String,
-    pub(crate) span: Span,
+    pub(crate) span: TextSpan,
 }
 
 /// An expression with its sign changed.
 #[derive(Debug)]
 pub(crate) struct Unary {
     pub(crate) inner: Box<Expr>,
-    pub(crate) span: Span,
+    pub(crate) span: TextSpan,
 }
 
 /// A selector of series.
@@ -190,7 +190,7 @@ pub(crate) struct VectorSelector {
     /// The extension beyond the windows.
     pub(crate) extension: Option<Extension>,
     /// The span from the name to the last modifier; within a range selector, up to the brackets.
-    pub(crate) span: Span,
+    pub(crate) span: TextSpan,
 }
 
 /// A condition on the value of a label.
@@ -244,7 +244,7 @@ pub(crate) enum AtTime {
 
 impl Expr {
     /// Returns the span of the expression.
-    pub(crate) fn span(&self) -> Span {
+    pub(crate) fn span(&self) -> TextSpan {
         match self {
             Self::Aggregate(Aggregate { span, .. })
             | Self::Binary(Binary { span, .. })

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     model::{Cell, GranularityIndex, SeriesId, UnixMillis},
     store::{
-        documents::{Columns, Stage, place::Place},
+        documents::{Columns, Stage, grid::PartitionGrid},
         faulty::{Call, EIO, ENOSPC, Effect, Fault},
     },
 };
@@ -100,42 +100,42 @@ impl History {
         Self { bench: Bench::new(subject, seed), map: Map::default(), record: 0 }
     }
 
-    fn place(&self, partition: usize) -> Place {
+    fn grid(&self, partition: usize) -> PartitionGrid {
         match partition {
-            0 => self.bench.place(FINE, NOON),
-            1 => self.bench.place(FINE, NOON.plus(HOUR)),
-            _ => self.bench.place(COARSE, NOON),
+            0 => self.bench.grid(FINE, NOON),
+            1 => self.bench.grid(FINE, NOON.plus(HOUR)),
+            _ => self.bench.grid(COARSE, NOON),
         }
     }
 
-    fn slot(place: &Place, slot: usize) -> i64 {
-        place.id.start.0 + slot as i64 * place.width_ms
+    fn slot(grid: &PartitionGrid, slot: usize) -> i64 {
+        grid.id.start.0 + slot as i64 * grid.width_ms
     }
 
     fn run(&mut self, step: &Step) {
         match step {
             Step::Merge { partition, cells } => self.merge(*partition, cells),
             Step::Shells { partition, slot, series } => {
-                let place = self.place(*partition);
-                let at = UnixMillis(Self::slot(&place, *slot));
+                let grid = self.grid(*partition);
+                let at = UnixMillis(Self::slot(&grid, *slot));
                 let ids: Vec<_> = SERIES[series.clone()].iter().copied().map(SeriesId).collect();
-                let added = self.bench.documents.add_shells(place.id.granularity, at, &ids);
+                let added = self.bench.documents.add_shells(grid.id.granularity, at, &ids);
                 self.recover();
-                let again = self.bench.documents.add_shells(place.id.granularity, at, &ids);
+                let again = self.bench.documents.add_shells(grid.id.granularity, at, &ids);
                 let again = again.unwrap();
                 assert!(added.is_err() || again == 0);
-                let start = place.document_start(at);
+                let start = grid.document_start(at);
                 for id in ids {
-                    self.map.add_shell(place.id, id, start);
+                    self.map.add_shell(grid.id, id, start);
                 }
             }
             Step::Drop { partition } => {
-                let place = self.place(*partition);
-                if self.bench.documents.drop_partition(place.id).is_err() {
+                let grid = self.grid(*partition);
+                if self.bench.documents.drop_partition(grid.id).is_err() {
                     self.recover();
-                    self.bench.documents.drop_partition(place.id).unwrap();
+                    self.bench.documents.drop_partition(grid.id).unwrap();
                 }
-                self.map.drop(place.id);
+                self.map.drop(grid.id);
             }
             Step::Read { from, to, series } => {
                 let range = NOON.0 + *from as i64 * MINUTE..NOON.0 + *to as i64 * MINUTE;
@@ -146,8 +146,8 @@ impl History {
                 }
             }
             Step::Seal { partition, stage } => {
-                let place = self.place(*partition);
-                let sealed = self.bench.documents.seal(&place, *stage, &|_| true);
+                let grid = self.grid(*partition);
+                let sealed = self.bench.documents.seal(&grid, *stage, &|_| true);
                 assert!(sealed.is_err() || !sealed.unwrap().is_some_and(|outcome| outcome.refused));
             }
             Step::Reopen => {
@@ -165,26 +165,26 @@ impl History {
 
     fn merge(&mut self, partition: usize, cells: &[(usize, usize, u8)]) {
         self.record += 1;
-        let place = self.place(partition);
+        let grid = self.grid(partition);
         let mut all = Cells::new();
         for (series, slot, value) in cells {
-            let (series, slot) = (SERIES[*series], Self::slot(&place, *slot));
+            let (series, slot) = (SERIES[*series], Self::slot(&grid, *slot));
             all.push(cell(series, slot, f64::from(*value)));
             if *value == 7 {
                 // The correction that a late reading makes to the reading after it.
                 all.push((SeriesId(series), slot, Cell::correction(-2.0, None)));
-            } else if *value == 8 && self.map.has(place.id, SeriesId(series), slot) {
+            } else if *value == 8 && self.map.has(grid.id, SeriesId(series), slot) {
                 all.insert(0, (SeriesId(series), slot, Cell::correction(-1.0, None)));
             }
         }
-        let (before, after) = (self.map.mark(place.id), mark(self.record, place.end.0));
-        let outcome = self.bench.merge(&place, after, &all);
+        let (before, after) = (self.map.mark(grid.id), mark(self.record, grid.end.0));
+        let outcome = self.bench.merge(&grid, after, &all);
         self.recover();
         // A failed merge may be complete; the mark shows whether it is.
-        let found = self.bench.documents.mark(&place).unwrap();
+        let found = self.bench.documents.mark(&grid).unwrap();
         assert!(outcome.is_err() || found == after, "{outcome:?}: {found:?}");
         if found == after {
-            self.map.merge(place.id, after, &all);
+            self.map.merge(grid.id, after, &all);
         } else {
             assert_eq!(found.through, before.through);
         }
@@ -212,10 +212,10 @@ impl History {
                 cells += document.unwrap().iter().filter(|cell| !cell.is_empty()).count();
             });
             assert_eq!(found.unwrap().unwrap().through, self.map.mark(id).through);
-            let place = documents.place(id.granularity, id.start);
-            assert_eq!(documents.mark(&place).unwrap(), self.map.mark(id));
-            let range = place.range();
-            let count = |id| self.map.slots(place.id.granularity, &range, SeriesId(id)).len();
+            let grid = documents.grid(id.granularity, id.start);
+            assert_eq!(documents.mark(&grid).unwrap(), self.map.mark(id));
+            let range = grid.range();
+            let count = |id| self.map.slots(grid.id.granularity, &range, SeriesId(id)).len();
             assert_eq!(cells, SERIES.into_iter().map(count).sum::<usize>());
         }
         assert_eq!(documents.damaged_documents(), 0);
@@ -239,7 +239,7 @@ impl History {
             }
             for start in expected {
                 let is_shown = shells.iter().any(|span| span.start == start);
-                let end = self.bench.place(granularity, start).next_document(start);
+                let end = self.bench.grid(granularity, start).next_document(start);
                 let has_samples = slots.iter().any(|slot| (start..end).contains(&slot.start));
                 assert!(is_shown || has_samples, "{series:?} has no shell at {start}");
             }

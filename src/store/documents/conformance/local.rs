@@ -25,9 +25,9 @@ pub(super) const SUBJECT: Subject = Subject {
     holder: |_, name| name,
     damage: |bytes, start, series| {
         let head = header(start, series);
-        let places = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(&head));
+        let positions = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(&head));
         // Older pages may also contain the document.
-        for at in places.collect::<Vec<_>>() {
+        for at in positions.collect::<Vec<_>>() {
             bytes[at + head.len() + 60] ^= 0x10;
         }
     },

@@ -11,7 +11,7 @@ mod map;
 
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
-use super::{Columns, Documents, Slot, mark::Mark, place::Place};
+use super::{Columns, Documents, Slot, grid::PartitionGrid, mark::Mark};
 use crate::{
     model::{Cell, Granularity, GranularityIndex, SeriesId, Span, UnixMillis},
     store::{error::StoreError, faulty::FaultyMedium, file::medium::Medium},
@@ -85,13 +85,13 @@ impl Bench {
     }
 
     /// Changes the bytes of the file of a partition.
-    fn change_file(&mut self, place: &Place, change: impl FnOnce(&mut Vec<u8>)) {
-        self.change(&self.documents.name(place), change);
+    fn change_file(&mut self, grid: &PartitionGrid, change: impl FnOnce(&mut Vec<u8>)) {
+        self.change(&self.documents.name(grid), change);
     }
 
     /// Changes the bytes of the file that contains a partition's documents.
-    fn change_documents(&mut self, place: &Place, change: impl FnOnce(&mut Vec<u8>)) {
-        let name = (self.subject.holder)(&self.medium, self.documents.name(place));
+    fn change_documents(&mut self, grid: &PartitionGrid, change: impl FnOnce(&mut Vec<u8>)) {
+        let name = (self.subject.holder)(&self.medium, self.documents.name(grid));
         self.change(&name, change);
     }
 
@@ -105,19 +105,19 @@ impl Bench {
         self.reopen();
     }
 
-    fn place(&self, granularity: GranularityIndex, at: UnixMillis) -> Place {
-        self.documents.place(granularity, at)
+    fn grid(&self, granularity: GranularityIndex, at: UnixMillis) -> PartitionGrid {
+        self.documents.grid(granularity, at)
     }
 
     /// Merges cells into a partition.
-    fn merge(&self, place: &Place, mark: Mark, cells: &Cells) -> Result<(), StoreError> {
+    fn merge(&self, grid: &PartitionGrid, mark: Mark, cells: &Cells) -> Result<(), StoreError> {
         let mut by_document: BTreeMap<(UnixMillis, SeriesId), Vec<(usize, Cell)>> = BTreeMap::new();
         for (series, slot, cell) in cells {
-            let start = place.document_start(UnixMillis(*slot));
-            let slot = place.slot_index(start, UnixMillis(*slot));
+            let start = grid.document_start(UnixMillis(*slot));
+            let slot = grid.slot_index(start, UnixMillis(*slot));
             by_document.entry((start, *series)).or_default().push((slot, *cell));
         }
-        let merged = self.documents.merge(place, mark, &mut |sink| {
+        let merged = self.documents.merge(grid, mark, &mut |sink| {
             let mut documents = by_document.iter();
             documents.try_for_each(|((start, series), cells)| sink.document(*start, *series, cells))
         })?;
@@ -139,16 +139,16 @@ impl Bench {
     }
 
     /// Returns the starts of the documents of a partition that are shells of a series, or were one.
-    fn shells(&self, place: &Place, series: SeriesId) -> Vec<UnixMillis> {
+    fn shells(&self, grid: &PartitionGrid, series: SeriesId) -> Vec<UnixMillis> {
         let mut spans = Vec::new();
-        let view = self.documents.view(place.id.granularity, place.range()).unwrap();
+        let view = self.documents.view(grid.id.granularity, grid.range()).unwrap();
         view.shells(series, &mut spans).unwrap();
         spans.into_iter().map(|span| span.start).collect()
     }
 
     /// Returns the starts and sums of a series' slots in a partition.
-    fn of_place(&self, place: &Place, series: SeriesId) -> Vec<(i64, f64)> {
-        let slots = self.slots(place.id.granularity, place.range(), series).unwrap();
+    fn of_partition(&self, grid: &PartitionGrid, series: SeriesId) -> Vec<(i64, f64)> {
+        let slots = self.slots(grid.id.granularity, grid.range(), series).unwrap();
         slots.into_iter().map(|slot| (slot.start.0, slot.cell.sum)).collect()
     }
 }

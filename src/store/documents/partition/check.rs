@@ -35,7 +35,7 @@ impl PartitionReader {
                 if !go_on(doc.value().len() as u64) {
                     return Ok(());
                 }
-                let (start, series) = partition.place_of(key.value());
+                let (start, series) = partition.document_of(key.value());
                 let layout = partition.layout(start);
                 if let Err(fault) = layout.check(doc.value(), series, start) {
                     // Later comparisons skip the damaged document.
@@ -63,14 +63,14 @@ impl PartitionReader {
         visit: &mut DocumentVisitor<'_>,
         go_on: &dyn Fn(u64) -> bool,
     ) -> Result<(), StoreError> {
-        let (place, segment) = (&self.partition.place, &self.segments[index]);
+        let (grid, segment) = (&self.partition.grid, &self.segments[index]);
         let mut scratch = Scratch::default();
         for (tile, (id, slots)) in segment.tiles().enumerate() {
             if !go_on(segment.tile_bytes(tile)) {
                 return Ok(());
             }
-            let base = place.id.start.plus(i64::from(id.seconds) * 1000);
-            let end = base.plus(slots as i64 * place.width_ms);
+            let base = grid.id.start.plus(i64::from(id.seconds) * 1000);
+            let end = base.plus(slots as i64 * grid.width_ms);
             let head = match segment.head(tile, &mut scratch) {
                 Ok(head) => head,
                 Err(fault) if fault.is_damage() => {
@@ -103,11 +103,11 @@ impl PartitionReader {
         block: Result<Vec<Cell>, StoreError>,
         visit: &mut DocumentVisitor<'_>,
     ) -> Result<(), StoreError> {
-        let place = &self.partition.place;
+        let grid = &self.partition.grid;
         let mut document = range.start;
         while document < range.end {
-            let next = place.next_document(document);
-            let slot = |at: UnixMillis| ((at.0 - range.start.0) / place.width_ms) as usize;
+            let next = grid.next_document(document);
+            let slot = |at: UnixMillis| ((at.0 - range.start.0) / grid.width_ms) as usize;
             if self.row(document, series)?.is_none() {
                 match &block {
                     Ok(all) => {
@@ -138,10 +138,10 @@ impl PartitionReader {
         document_cells: &[Cell],
         visit: &mut DocumentVisitor<'_>,
     ) -> Result<(), StoreError> {
-        let (place, sealed) = (&self.partition.place, self.sealed());
+        let (grid, sealed) = (&self.partition.grid, self.sealed());
         let (mut scratch, mut parts, mut slots) = (Scratch::default(), Vec::new(), Vec::new());
         let found = sealed.find(start, series, &mut scratch, &mut parts).and_then(|()| {
-            let range = start..place.next_document(start);
+            let range = start..grid.next_document(start);
             if parts.len() < 2 {
                 return Ok(());
             }
@@ -164,7 +164,7 @@ impl PartitionReader {
         }
         let mut cells = document_cells.to_vec();
         for slot in slots {
-            cells[place.slot_index(start, slot.start)] = slot.cell;
+            cells[grid.slot_index(start, slot.start)] = slot.cell;
         }
         // Corrections of samples that are not in the document are dropped.
         cells.iter_mut().filter(|cell| cell.n == 0).for_each(|cell| *cell = Cell::EMPTY);

@@ -62,7 +62,7 @@ impl Partition {
             let before = found.map_or(0, |count| count.value());
             meta.insert(REPLACED_KEY, before + 1).map_err(self.fail(OPERATION))?;
             drop(meta);
-            self.damage.change_holes(&self.file, txn, self.place.width_ms, apply).map(Some)
+            self.damage.change_holes(&self.file, txn, self.grid.width_ms, apply).map(Some)
         })
     }
 
@@ -72,7 +72,7 @@ impl Partition {
         let reader = self.read()?;
         let mut dropped = Dropped::default();
         reader.check(&mut |_, _, _| {}, &|_| true)?;
-        let place = &self.place;
+        let grid = &self.grid;
         let mut shells = Vec::new();
         reader.check_shells(&mut |start, series, fault| {
             if fault.is_some() {
@@ -89,8 +89,8 @@ impl Partition {
         // When a tile is damaged, reading has found all of its documents damaged.
         let mut lost = Holes::default();
         for key in self.damage.keys() {
-            let (start, _) = self.place_of(key);
-            lost.add(start..place.next_document(start));
+            let (start, _) = self.document_of(key);
+            lost.add(start..grid.next_document(start));
         }
         self.segments.lost().into_iter().for_each(|range| lost.add(range));
         dropped.documents = self.damage.count();
@@ -106,7 +106,7 @@ impl Partition {
             }
             drop(table);
             let add = |holes: &mut Holes| holes.add_all(&lost);
-            self.damage.change_holes(&self.file, txn, place.width_ms, add)
+            self.damage.change_holes(&self.file, txn, grid.width_ms, add)
         });
         match outcome {
             Ok(holes) => self.damage.put_holes(holes),
@@ -120,7 +120,7 @@ impl Partition {
         if intact.is_some() {
             let replaced = reader.named.clone();
             drop(reader);
-            self.damage.forget_places();
+            self.damage.forget_noted();
             for entry in replaced {
                 self.segments.remove(entry.number)?;
             }
@@ -158,10 +158,10 @@ impl Partition {
 
     /// Reads all intact documents into a new segment.
     fn intact(&self, reader: &PartitionReader) -> Result<IntactContent, StoreError> {
-        let (place, mut intact) = (&self.place, IntactContent::default());
+        let (grid, mut intact) = (&self.grid, IntactContent::default());
         for (key, bytes) in reader.open_rows()? {
             if self.is_shell(key, &bytes) {
-                let (start, series) = self.place_of(key);
+                let (start, series) = self.document_of(key);
                 intact.shells.entry(start).or_default().push(series);
             }
         }
@@ -169,10 +169,10 @@ impl Partition {
         let (mut tile, mut is_empty) = (TileWriter::default(), true);
         let mut slots: Vec<(SeriesId, Vec<Slot>)> = Vec::new();
         let rows = reader.rows()?;
-        for span in self.spans(&(place.id.start..place.end)) {
-            let seconds = place.seconds(UnixMillis(span.start));
-            let count = ((span.end - span.start) / place.width_ms) as usize;
-            let index = |slot: &Slot| ((slot.start.0 - span.start) / place.width_ms) as u16;
+        for span in self.spans(&(grid.id.start..grid.end)) {
+            let seconds = grid.seconds(UnixMillis(span.start));
+            let count = ((span.end - span.start) / grid.width_ms) as usize;
+            let index = |slot: &Slot| ((slot.start.0 - span.start) / grid.width_ms) as u16;
             for &row in &rows {
                 let id = TileId { seconds, row };
                 tile.clear();
@@ -181,7 +181,7 @@ impl Partition {
                     let series = series_at(row, lane);
                     let found = intact_slots(reader, series, &span)?;
                     let cells = found.iter().map(|slot| (index(slot), &slot.cell));
-                    tile.add(id.key(), lane, place.width_ms, cells);
+                    tile.add(id.key(), lane, grid.width_ms, cells);
                     slots.push((series, found));
                 }
                 if tile.is_empty() {
@@ -199,7 +199,7 @@ impl Partition {
         if !is_empty {
             let segment = Arc::new(writer.finish()?);
             self.segments.put(number, segment);
-            let [from, to] = [place.id.start, place.end].map(|at| place.seconds(at));
+            let [from, to] = [grid.id.start, grid.end].map(|at| grid.seconds(at));
             intact.segment = Some(Named { number, from, to });
         }
         Ok(intact)
@@ -207,11 +207,11 @@ impl Partition {
 
     /// Groups the slots of a series by document.
     fn open_documents_of(&self, series: SeriesId, slots: &[Slot]) -> Vec<OpenDocument> {
-        let place = &self.place;
+        let grid = &self.grid;
         let mut documents: BTreeMap<UnixMillis, Vec<(usize, Cell)>> = BTreeMap::new();
         for slot in slots {
-            let start = place.document_start(slot.start);
-            let index = place.slot_index(start, slot.start);
+            let start = grid.document_start(slot.start);
+            let index = grid.slot_index(start, slot.start);
             documents.entry(start).or_default().push((index, slot.cell));
         }
         documents.into_iter().map(|(start, cells)| ((start, series), cells)).collect()

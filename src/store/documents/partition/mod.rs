@@ -23,7 +23,7 @@ use redb::{
     TableError, WriteTransaction,
 };
 
-use super::{Stage, mark::Mark, place::Place, segment::file::Segment};
+use super::{Stage, grid::PartitionGrid, mark::Mark, segment::file::Segment};
 use crate::{
     model::{DOCUMENT_SLOTS_MAX, Granularity, PartitionId, SeriesId, Span, UnixMillis},
     store::{
@@ -78,10 +78,10 @@ pub(crate) enum Removal {
     SetAside,
 }
 
-/// An open partition: its place, file and segments.
+/// An open partition: its grid, file and segments.
 #[derive(Debug)]
 pub(crate) struct Partition {
-    pub(crate) place: Place,
+    pub(crate) grid: PartitionGrid,
     layouts: Layouts,
     pub(crate) file: DatabaseFile,
     /// Keys of damaged documents, and the holes of damaged documents that were replaced.
@@ -110,16 +110,16 @@ impl Partition {
         numbers: Numbers,
     ) -> Result<Self, StoreError> {
         let file = DatabaseFile::open(medium, name, OPTIONS)?;
-        let (place, named, shell_bytes) = file.guard("open", || {
+        let (grid, named, shell_bytes) = file.guard("open", || {
             let txn = file.read()?;
             Ok((
-                read_place(&file, id, granularity, medium.format())?,
+                read_grid(&file, id, granularity, medium.format())?,
                 read_named(&file, &txn)?,
                 shell_bytes_max(&file, &txn)?,
             ))
         })?;
-        let damage = Damage::read(&file, place.width_ms, place.id.start..place.end)?;
-        let partition = Self { damage, ..Self::of(medium, place, file, numbers) };
+        let damage = Damage::read(&file, grid.width_ms, grid.id.start..grid.end)?;
+        let partition = Self { damage, ..Self::of(medium, grid, file, numbers) };
         partition.segments.open_named(&named)?;
         // The last run may have ended after folding and before the file shrank.
         let is_loose = !named.is_empty() && partition.file.bytes()? > LOOSE_BYTES + shell_bytes;
@@ -131,15 +131,15 @@ impl Partition {
     pub(crate) fn create(
         medium: &Arc<dyn Medium>,
         granularity: &Granularity,
-        place: Place,
+        grid: PartitionGrid,
         numbers: Numbers,
     ) -> Result<Self, StoreError> {
-        let document = place.document;
+        let document = grid.document;
         let months = if let Span::Months(months) = document { months } else { 0 };
         let rows = [
             (VERSION_KEY, medium.format() as i64),
-            (START_KEY, place.id.start.0),
-            (END_KEY, place.end.0),
+            (START_KEY, grid.id.start.0),
+            (END_KEY, grid.end.0),
             (WIDTH_KEY, granularity.width_ms),
             (DOCUMENT_KEY, document.longest_ms()),
             (MONTHS_KEY, i64::from(months)),
@@ -147,7 +147,7 @@ impl Partition {
             (UNTIL_KEY, Mark::NONE.until.0),
             (CHECK_KEY, Mark::NONE.checksum() as i64),
         ];
-        let name = partition_file(granularity, place.range());
+        let name = partition_file(granularity, grid.range());
         let file = DatabaseFile::create(medium, name, OPTIONS, |file, txn| {
             txn.open_table(DOCUMENTS).map_err(file.fail("create"))?;
             txn.open_table(SEGMENTS).map_err(file.fail("create"))?;
@@ -159,14 +159,19 @@ impl Partition {
             }
             Ok(())
         })?;
-        Ok(Self::of(medium, place, file, numbers))
+        Ok(Self::of(medium, grid, file, numbers))
     }
 
-    fn of(medium: &Arc<dyn Medium>, place: Place, file: DatabaseFile, numbers: Numbers) -> Self {
-        let layouts = Layouts::new(place.width_ms, place.document);
-        let segments = Segments::new(medium, file.name(), &place, numbers);
+    fn of(
+        medium: &Arc<dyn Medium>,
+        grid: PartitionGrid,
+        file: DatabaseFile,
+        numbers: Numbers,
+    ) -> Self {
+        let layouts = Layouts::new(grid.width_ms, grid.document);
+        let segments = Segments::new(medium, file.name(), &grid, numbers);
         let (damage, removal, seen, not_worth, is_loose) = Default::default();
-        Self { place, layouts, file, damage, segments, removal, seen, not_worth, is_loose }
+        Self { grid, layouts, file, damage, segments, removal, seen, not_worth, is_loose }
     }
 
     /// Returns true when the partition's files will be removed.
@@ -210,7 +215,7 @@ impl Partition {
 
     /// Returns the granularity and start of the partition.
     pub(crate) fn id(&self) -> PartitionId {
-        self.place.id
+        self.grid.id
     }
 
     pub(crate) fn fail<E: Into<redb::Error>>(
@@ -223,12 +228,12 @@ impl Partition {
     /// Returns the key of a document: the seconds from the partition's start to the document's
     /// start, then the series.
     pub(crate) fn key(&self, document: UnixMillis, series: SeriesId) -> u64 {
-        u64::from(self.place.seconds(document)) << 32 | u64::from(series.0)
+        u64::from(self.grid.seconds(document)) << 32 | u64::from(series.0)
     }
 
     /// Returns the start and series of the document with a key.
-    pub(crate) fn place_of(&self, key: u64) -> (UnixMillis, SeriesId) {
-        (self.place.id.start.plus((key >> 32) as i64 * 1000), SeriesId(key as u32))
+    pub(crate) fn document_of(&self, key: u64) -> (UnixMillis, SeriesId) {
+        (self.grid.id.start.plus((key >> 32) as i64 * 1000), SeriesId(key as u32))
     }
 
     /// Returns true when a document is intact. The first read of a damaged document is an error,
@@ -261,7 +266,7 @@ impl Partition {
 
     /// Returns true when the document of a key is an intact shell.
     pub(crate) fn is_shell(&self, key: u64, doc: &[u8]) -> bool {
-        let (start, series) = self.place_of(key);
+        let (start, series) = self.document_of(key);
         let layout = self.layout(start);
         layout.check(doc, series, start).is_ok() && layout.is_shell(doc)
     }
@@ -274,7 +279,7 @@ impl Partition {
     /// Returns the starts of damaged documents, ascending.
     pub(crate) fn damaged_documents(&self) -> Vec<UnixMillis> {
         let keys = self.damage.keys().into_iter();
-        let mut starts: Vec<_> = keys.map(|key| self.place_of(key).0).collect();
+        let mut starts: Vec<_> = keys.map(|key| self.document_of(key).0).collect();
         starts.dedup();
         starts
     }
@@ -313,13 +318,13 @@ fn rows_named(
     Ok(named)
 }
 
-/// Reads the place of the partition from its file. The place must fit the granularity.
-fn read_place(
+/// Reads the grid of the partition from its file. The grid must fit the granularity.
+fn read_grid(
     file: &DatabaseFile,
     id: PartitionId,
     granularity: &Granularity,
     format: u64,
-) -> Result<Place, StoreError> {
+) -> Result<PartitionGrid, StoreError> {
     let txn = file.read()?;
     let meta = txn.open_table(META).map_err(file.fail("open"))?;
     let corrupt = |problem| StoreError::Corrupt { file: file.name().to_owned(), problem };
@@ -350,5 +355,5 @@ fn read_place(
         );
         return Err(corrupt(problem));
     }
-    Ok(Place::new(id, end, width_ms, document))
+    Ok(PartitionGrid::new(id, end, width_ms, document))
 }

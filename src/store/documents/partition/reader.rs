@@ -95,9 +95,9 @@ impl Partition {
         let (mut starts, mut from) = (Vec::new(), 0);
         while let Some(row) = documents.range(from..).map_err(self.fail("read"))?.next() {
             let (key, _) = row.map_err(self.fail("read"))?;
-            let (start, _) = self.place_of(key.value());
+            let (start, _) = self.document_of(key.value());
             starts.push(start);
-            from = self.key(self.place.next_document(start), SeriesId(0));
+            from = self.key(self.grid.next_document(start), SeriesId(0));
             if from <= key.value() {
                 break;
             }
@@ -188,14 +188,14 @@ impl PartitionReader {
         if self.open_starts.is_empty() && self.segments.is_empty() {
             return Ok(()); // only shells
         }
-        let place = &self.partition.place;
-        let from = UnixMillis(range.start.max(place.id.start.0));
-        let to = UnixMillis(range.end.min(place.end.0));
+        let grid = &self.partition.grid;
+        let from = UnixMillis(range.start.max(grid.id.start.0));
+        let to = UnixMillis(range.end.min(grid.end.0));
         let span = from..to;
         let (mut run, mut found) = (Run::default(), Vec::new());
-        let mut document = place.document_start(from);
+        let mut document = grid.document_start(from);
         while document < to {
-            let next = place.next_document(document);
+            let next = grid.next_document(document);
             if let Some(row) = self.row(document, series)? {
                 let before = std::mem::take(&mut run);
                 self.push_run(&before, series, &span, wanted, scratch, out)?;
@@ -220,26 +220,26 @@ impl PartitionReader {
         start: UnixMillis,
         series: SeriesId,
     ) -> Result<Option<StoredDocument>, StoreError> {
-        let (place, mut scratch) = (&self.partition.place, Scratch::default());
+        let (grid, mut scratch) = (&self.partition.grid, Scratch::default());
         let (mut parts, mut cells) = (Vec::new(), Vec::new());
         self.sealed().find(start, series, &mut scratch, &mut parts)?;
         if parts.is_empty() {
             return Ok(None);
         }
         let slot = |index: usize| StoredSlot {
-            start: start.plus(index as i64 * place.width_ms),
+            start: start.plus(index as i64 * grid.width_ms),
             cell: Cell::EMPTY,
             parts: Vec::new(),
         };
-        let mut slots: Vec<_> = (0..place.slots(start)).map(slot).collect();
-        let range = start..place.next_document(start);
+        let mut slots: Vec<_> = (0..grid.slots(start)).map(slot).collect();
+        let range = start..grid.next_document(start);
         let (sealed, all) = (self.sealed(), Columns::ALL);
         let read = sealed.slots(&parts, series, &range, all, &mut scratch, &mut cells);
         if let Err(fault) = read {
             return sealed.meet(&[start], series, fault).map(|()| None);
         }
         for slot in cells.into_iter().filter(|slot| slot.cell.n > 0) {
-            slots[place.slot_index(start, slot.start)].cell = slot.cell;
+            slots[grid.slot_index(start, slot.start)].cell = slot.cell;
         }
         let mut bytes = Vec::new();
         for part in &parts {
@@ -262,7 +262,7 @@ impl PartitionReader {
     /// Returns the approximate bytes of the open documents.
     pub(crate) fn open_bytes(&self) -> Result<u64, StoreError> {
         let count = self.documents.len().map_err(self.partition.fail("read"))?;
-        Ok(count * self.partition.layout(self.partition.place.id.start).length() as u64)
+        Ok(count * self.partition.layout(self.partition.grid.id.start).length() as u64)
     }
 
     /// Restricts the reader to some segments, without open documents.
@@ -304,16 +304,16 @@ impl PartitionReader {
         range: Range<UnixMillis>,
         out: &mut Vec<Slot>,
     ) -> Result<(), StoreError> {
-        let (partition, place) = (&self.partition, &self.partition.place);
+        let (partition, grid) = (&self.partition, &self.partition.grid);
         let layout = partition.layout(document);
         if !partition.is_sound(layout, bytes, document, series)? {
             return Ok(());
         }
-        let next = place.next_document(document);
-        let first = place.slot_index(document, range.start.max(document));
-        let last = place.slot_index(document, range.end.min(next));
+        let next = grid.next_document(document);
+        let first = grid.slot_index(document, range.start.max(document));
+        let last = grid.slot_index(document, range.end.min(next));
         layout.for_each_cell(bytes, first..last, |slot, cell| {
-            let start = document.plus(slot as i64 * place.width_ms);
+            let start = document.plus(slot as i64 * grid.width_ms);
             out.push(Slot { start, cell });
         });
         Ok(())

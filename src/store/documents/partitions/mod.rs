@@ -17,8 +17,8 @@ use parking_lot::{Mutex, MutexGuard, RwLock};
 
 use super::{
     PartitionInfo,
+    grid::PartitionGrid,
     partition::{Partition, Removal, segments::Numbers},
-    place::Place,
     segment::heads::TileHeads,
 };
 use crate::{
@@ -83,7 +83,7 @@ impl Partitions {
                 };
                 let id = PartitionId { granularity: GranularityIndex(index), start };
                 if let Some(partition) = this.open_or_set_aside(id, &file)? {
-                    files.push((file, partition.place.end));
+                    files.push((file, partition.grid.end));
                     this.open.write().insert(id, Arc::new(partition));
                 }
             }
@@ -116,7 +116,7 @@ impl Partitions {
         let mut holes: Vec<_> = lost.filter_map(hole).collect();
         for partition in self.overlapping(index, i64::MIN..i64::MAX) {
             let documents = partition.damaged_documents().into_iter();
-            holes.extend(documents.map(|start| start..partition.place.next_document(start)));
+            holes.extend(documents.map(|start| start..partition.grid.next_document(start)));
             holes.extend(partition.segments.lost());
             holes.extend_from_slice(partition.damage.holes().stretches());
         }
@@ -133,7 +133,7 @@ impl Partitions {
         let numbers = self.numbers(id);
         let opened = Partition::open(&self.medium, id, granularity, file.to_owned(), numbers);
         let opened = opened.and_then(|partition| {
-            match self.overlapping(id.granularity, partition.place.range()).first() {
+            match self.overlapping(id.granularity, partition.grid.range()).first() {
                 None => Ok(partition),
                 Some(other) => {
                     let problem = format!("it overlaps {}", other.file_path());
@@ -171,7 +171,7 @@ impl Partitions {
         let removal = *partition.removal.lock().get_or_insert(Removal::SetAside);
         self.take_away(partition, removal, fault)?;
         if removal == Removal::SetAside {
-            self.add(partition.place.clone())?;
+            self.add(partition.grid.clone())?;
         }
         Ok(true)
     }
@@ -267,12 +267,12 @@ impl Partitions {
         self.overlapping(index, at.0..at.0 + 1).pop()
     }
 
-    /// Returns the place of the partition that contains a time, or would contain it if it existed.
-    pub(super) fn place(&self, index: GranularityIndex, at: UnixMillis) -> Place {
+    /// Returns the grid of the partition that contains a time, or would contain it if it existed.
+    pub(super) fn grid(&self, index: GranularityIndex, at: UnixMillis) -> PartitionGrid {
         let open = self.open.read();
         let id = PartitionId { granularity: index, start: at };
         let of_level = |(id, partition): (&PartitionId, &Arc<Partition>)| {
-            (id.granularity == index).then(|| partition.place.clone())
+            (id.granularity == index).then(|| partition.grid.clone())
         };
         let before = open.range(..=id).next_back().and_then(of_level);
         let after = open.range(id..).find(|(other, _)| **other > id).and_then(of_level);
@@ -280,7 +280,7 @@ impl Partitions {
             Some(holder) if at < holder.end => holder,
             before => {
                 let granularity = self.granularity(index);
-                Place::between(granularity, index, at, before.as_ref(), after.as_ref())
+                PartitionGrid::between(granularity, index, at, before.as_ref(), after.as_ref())
             }
         }
     }
@@ -302,17 +302,17 @@ impl Partitions {
             let Some(removal) = *partition.removal.lock() else { return Ok(partition) };
             self.take_away(&partition, removal, &found_before(&partition))?;
         }
-        self.add(self.place(index, at))
+        self.add(self.grid(index, at))
     }
 
     /// Creates a partition, or opens a partition whose creation was interrupted, and registers it
     /// before it contains data.
-    fn add(&self, place: Place) -> Result<Arc<Partition>, StoreError> {
-        let granularity = self.granularity(place.id.granularity);
-        let file = partition_file(granularity, place.range());
+    fn add(&self, grid: PartitionGrid) -> Result<Arc<Partition>, StoreError> {
+        let granularity = self.granularity(grid.id.granularity);
+        let file = partition_file(granularity, grid.range());
         let fault = |cause| StoreError::Io { operation: "look for", file: file.clone(), cause };
         let found = if self.medium.exists(&file).map_err(fault)? {
-            self.open_or_set_aside(place.id, &file)?
+            self.open_or_set_aside(grid.id, &file)?
         } else {
             None
         };
@@ -321,11 +321,11 @@ impl Partitions {
             self.remove_orphans(&partition_folder(granularity))?;
             let problem = "its partition was lost".to_owned();
             self.set_aside(&file, &StoreError::Corrupt { file: file.clone(), problem })?;
-            let numbers = self.numbers(place.id);
-            Partition::create(&self.medium, granularity, place, numbers)
+            let numbers = self.numbers(grid.id);
+            Partition::create(&self.medium, granularity, grid, numbers)
         };
         let partition = Arc::new(found.map_or_else(made, Ok)?);
-        self.register.note_partitions([(file, partition.place.end)])?;
+        self.register.note_partitions([(file, partition.grid.end)])?;
         self.open.write().insert(partition.id(), partition.clone());
         Ok(partition)
     }
@@ -339,7 +339,7 @@ impl Partitions {
         let open = self.open.read();
         let first = PartitionId { granularity: index, start: UnixMillis(i64::MIN) };
         let last = PartitionId { granularity: index, start: UnixMillis(range.end - 1) };
-        let overlaps = |partition: &&Arc<Partition>| partition.place.end.0 > range.start;
+        let overlaps = |partition: &&Arc<Partition>| partition.grid.end.0 > range.start;
         open.range(first..=last).map(|(_, partition)| partition).filter(overlaps).cloned().collect()
     }
 
@@ -352,7 +352,7 @@ impl Partitions {
     pub(super) fn infos(&self) -> Vec<PartitionInfo> {
         let describe = |partition: Arc<Partition>| PartitionInfo {
             id: partition.id(),
-            end: partition.place.end,
+            end: partition.grid.end,
             bytes: self.bytes(&partition),
             file: partition.file_path().to_owned(),
         };

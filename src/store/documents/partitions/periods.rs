@@ -28,21 +28,21 @@ impl Partitions {
 /// Returns the sealed bytes of the periods of a partition that ended at or before a time, latest
 /// first.
 fn periods(partition: &Partition, by: UnixMillis) -> Vec<u64> {
-    let place = &partition.place;
+    let grid = &partition.grid;
     let mut periods: BTreeMap<UnixMillis, u64> = BTreeMap::new();
     for segment in partition.segment_files() {
         for (seconds, bytes) in segment.spans() {
             let [start, end] =
-                [seconds.start, seconds.end].map(|seconds| place.id.start.plus(seconds * 1000));
+                [seconds.start, seconds.end].map(|seconds| grid.id.start.plus(seconds * 1000));
             // A tile of a folded segment contains the documents of several periods.
-            let next = |document: &UnixMillis| Some(place.next_document(*document));
-            let documents = std::iter::successors(Some(place.document_start(start)), next);
+            let next = |document: &UnixMillis| Some(grid.next_document(*document));
+            let documents = std::iter::successors(Some(grid.document_start(start)), next);
             let documents: Vec<_> = documents.take_while(|document| *document < end).collect();
             for document in &documents {
                 *periods.entry(*document).or_default() += bytes / documents.len() as u64;
             }
         }
     }
-    periods.retain(|document, _| place.next_document(*document) <= by);
+    periods.retain(|document, _| grid.next_document(*document) <= by);
     periods.into_values().rev().collect()
 }

@@ -42,7 +42,7 @@ impl PartitionsView {
         for partition in partitions.overlapping(granularity, range.clone()) {
             readers.push(partitions.or_replace(&partition, partition.read())?);
         }
-        let marks = readers.iter().map(|reader| (reader.partition.place.range(), reader.mark));
+        let marks = readers.iter().map(|reader| (reader.partition.grid.range(), reader.mark));
         let marks = marks.collect();
         let scratch = Mutex::new(Scratch::with_heads(partitions.heads.clone()));
         Ok(Self { partitions, range, readers, marks, scratch })
@@ -81,9 +81,9 @@ impl DocumentsView for PartitionsView {
         start: UnixMillis,
         series: SeriesId,
     ) -> Result<Option<StoredDocument>, StoreError> {
-        let holds = |reader: &&PartitionReader| reader.partition.place.range().contains(&start.0);
+        let holds = |reader: &&PartitionReader| reader.partition.grid.range().contains(&start.0);
         let Some(reader) = self.readers.iter().find(holds) else { return Ok(None) };
-        let width_ms = reader.partition.place.width_ms;
+        let width_ms = reader.partition.grid.width_ms;
         let shown = |layout: &DocumentLayout, doc: &[u8]| show(layout, doc, start, width_ms);
         let open = reader.document(start, series, shown);
         let outcome = open.and_then(|open| match open {

@@ -161,9 +161,9 @@ impl Segment {
     /// the total size of its tiles in bytes.
     pub(crate) fn spans(&self) -> Vec<(Range<i64>, u64)> {
         let offset = |entry: &Entry| entry.offset;
-        let spans = self.starts.iter().enumerate().map(|(place, (seconds, first))| {
+        let spans = self.starts.iter().enumerate().map(|(position, (seconds, first))| {
             let (entry, from) = (&self.entries[*first], i64::from(*seconds));
-            let next = self.starts.get(place + 1).map(|(_, next)| &self.entries[*next]);
+            let next = self.starts.get(position + 1).map(|(_, next)| &self.entries[*next]);
             let bytes = next.map_or(self.index_at, offset).saturating_sub(entry.offset);
             (from..from + seconds_of(entry.slots, self.width_ms), bytes)
         });

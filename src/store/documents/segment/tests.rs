@@ -223,8 +223,8 @@ proptest! {
         }
         let segment = writer.finish().unwrap();
         for (hour, row) in (0..4).flat_map(|hour| (0..14).map(move |row| (hour, row))) {
-            let place = tiles.iter().position(|known| (known.0, first + known.1) == (hour, row));
-            let found = place.map(|place| (place, hour * 3600, 30));
+            let position = tiles.iter().position(|known| (known.0, first + known.1) == (hour, row));
+            let found = position.map(|position| (position, hour * 3600, 30));
             for (seconds, expected) in [(0, found), (1740, found), (1800, None), (3540, None)] {
                 prop_assert_eq!(segment.find(hour * 3600 + seconds, row), expected);
             }

@@ -131,12 +131,12 @@ impl Times {
     /// Returns the numbers of `first` in the slots of `self`; zeros in slots that only `self` has.
     fn base(&self, first: Option<&Self>) -> Vec<[i64; 3]> {
         let Some(first) = first else { return vec![[0; 3]; self.count()] };
-        let mut place = 0;
+        let mut position = 0;
         let base = |slot: &u16| {
-            while first.slots.get(place).is_some_and(|known| known < slot) {
-                place += 1;
+            while first.slots.get(position).is_some_and(|known| known < slot) {
+                position += 1;
             }
-            if first.slots.get(place) == Some(slot) { first.at(place) } else { [0; 3] }
+            if first.slots.get(position) == Some(slot) { first.at(position) } else { [0; 3] }
         };
         self.slots.iter().map(base).collect()
     }

@@ -35,8 +35,8 @@ impl FileHeader {
 /// Returns the bytes of three numbers and their checksum.
 fn header_bytes(numbers: [u64; 3], salt: u64) -> [u8; HEADER_BYTES] {
     let mut header = [0; HEADER_BYTES];
-    for (place, number) in header.as_chunks_mut::<8>().0.iter_mut().zip(numbers) {
-        *place = number.to_le_bytes();
+    for (bytes, number) in header.as_chunks_mut::<8>().0.iter_mut().zip(numbers) {
+        *bytes = number.to_le_bytes();
     }
     let check = xxh3_64_with_seed(&header[..24], salt);
     header[24..].copy_from_slice(&check.to_le_bytes());
@@ -196,14 +196,14 @@ mod tests {
         #[test]
         fn damage_before_the_last_record_is_reported(
             records in vec(vec(any::<u8>(), 0..200), 2..9),
-            place in any::<prop::sample::Index>(),
+            position in any::<prop::sample::Index>(),
             bit in 0_u32..8,
         ) {
             let whole = file(9, &records);
             let mut last = Vec::new();
             encode(77, 0, records.last().unwrap(), &mut last);
             let mut bytes = whole.clone();
-            let at = place.index(whole.len() - ROOM - last.len());
+            let at = position.index(whole.len() - ROOM - last.len());
             bytes[at] ^= 1_u8 << bit;
             // A flipped bit in the padding after a record has no effect.
             prop_assert!(read(&bytes).is_err() || read(&bytes) == read(&whole));

@@ -5,7 +5,7 @@ import { HOST, hostSamples, ping } from "../support/data";
 import type { Daemon } from "../support/daemon";
 import { expect, test } from "../support/test";
 
-/** Rounds of both, one after the other, so that the load of the machine is the same for both. */
+/** Rounds, each without and with a login, so that the machine's load is the same for both. */
 const ROUNDS = 6;
 const RUNS = 5;
 

@@ -75,7 +75,7 @@ function withCsrf(init: RequestInit, token: string | null): RequestInit {
 
 let loadingCaller: Promise<t.CallerAnswer> | undefined;
 
-/** Asks who the caller is; one request at a time. */
+/** Requests the caller's identity and rights; one request at a time. */
 export function loadCaller(): Promise<t.CallerAnswer> {
   loadingCaller ??= api
     .caller()

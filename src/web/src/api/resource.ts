@@ -18,7 +18,7 @@ export interface Resource<T> {
 export interface ResourceOptions {
   /** The interval of refreshing while the page is visible; never when `undefined`. */
   everyMs?: number | (() => number) | undefined;
-  /** Whether the data of the previous key stays until the answer for a new key arrives. */
+  /** True if the data of the previous key stays until the answer for a new key arrives. */
   isKeptBetween?: boolean;
 }
 

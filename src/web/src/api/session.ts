@@ -3,13 +3,13 @@ import { computed, signal } from "@preact/signals";
 import { followDaemon } from "./project";
 import type { CallerAnswer, Scope } from "./types";
 
-/** The caller; `undefined` until the daemon has named it. */
+/** The caller; `undefined` until the daemon has answered. */
 export const caller = signal<CallerAnswer | undefined>(undefined);
 
-/** Why the daemon asks for a login; `null` while it does not. */
+/** The reason why the daemon asks for a login; `null` while it does not ask. */
 export const loginProblem = signal<string | null>(null);
 
-/** The daemon's error codes that ask for a login; a proxy's 401 is a matter of the browser. */
+/** The daemon's error codes that ask for a login. The browser handles a proxy's 401. */
 const LOGIN_CODES = ["no_key", "wrong_key", "no_session"];
 
 /** Notes an answer that asks for a login. */
@@ -22,7 +22,7 @@ export function noteRefusal(code: string, message: string): void {
   }
 }
 
-/** Notes who the caller is. */
+/** Notes the caller. */
 export function noteCaller(answer: CallerAnswer): void {
   followDaemon(answer.project);
   caller.value = answer;
@@ -39,12 +39,12 @@ export function includedBy(scope: Scope, scopes: readonly Scope[]): Scope | unde
   return scopes.find((other) => INCLUDED[other]?.includes(scope));
 }
 
-/** Whether these scopes contain or include a scope. */
+/** Returns true if these scopes contain or include a scope. */
 export function contains(scopes: readonly Scope[], scope: Scope): boolean {
   return scopes.includes(scope) || includedBy(scope, scopes) !== undefined;
 }
 
-/** Whether the caller has a scope; `undefined` until the daemon has named the caller. */
+/** Returns true if the caller has a scope; `undefined` until the caller is known. */
 export function may(scope: Scope): boolean | undefined {
   return scopesOfCaller.value && contains(scopesOfCaller.value, scope);
 }

@@ -5,7 +5,7 @@ import { signal } from "@preact/signals";
 /** A description of unsaved work; `undefined` without any. */
 export const unsavedWork = signal<string | undefined>(undefined);
 
-/** Whether the reader may go to another view. */
+/** Returns true if the reader may go to another view. */
 export function mayLeave(): boolean {
   const description = unsavedWork.peek();
   if (description === undefined) return true;

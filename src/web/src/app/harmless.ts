@@ -1,4 +1,4 @@
-/** Escapes control characters in all texts of the page: names come from anyone. */
+/** Escapes control characters in all texts of the page: anyone may have chosen the names. */
 import { options } from "preact";
 import { escapeReordering } from "../model/harmless";
 
@@ -9,7 +9,7 @@ const READ_ATTRIBUTES = ["title", "aria-label"] as const;
 export function escapeAllTexts() {
   const previousHook = options.vnode?.bind(options);
   options.vnode = (vnode) => {
-    // A text node has no type, and its text in place of properties.
+    // A text node has no type; its `props` are the text itself.
     const node = vnode as { type: unknown; props: unknown };
     if (node.type === null && typeof node.props === "string") {
       node.props = escapeReordering(node.props);

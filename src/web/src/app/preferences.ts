@@ -15,7 +15,7 @@ export function writeStored(key: string, value: string) {
   try {
     localStorage.setItem(key, value);
   } catch {
-    // Without storage, the choice lasts until the page is closed.
+    // When the browser refuses storage, the choice lasts until the page is closed.
   }
 }
 
@@ -29,7 +29,7 @@ const prefersDark = matchMedia("(prefers-color-scheme: dark)");
 const systemIsDark = signal(prefersDark.matches);
 prefersDark.addEventListener("change", () => (systemIsDark.value = prefersDark.matches));
 
-/** Whether the page is dark: charts draw their own colours. */
+/** True for the dark theme; charts choose their colours by it. */
 export const isDark = computed(() =>
   theme.value === "auto" ? systemIsDark.value : theme.value === "dark",
 );

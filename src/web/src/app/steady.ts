@@ -1,4 +1,4 @@
-/** Values that stay the same object while they are equal, so that nothing is drawn again for them. */
+/** Values that stay the same object while they are equal, so that nothing is drawn again. */
 import { computed, type ReadonlySignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import { isSame } from "../model/same";

@@ -37,7 +37,7 @@ export function annotationsOf(
   return annotations.filter(concerns);
 }
 
-/** Whether tags or an expression of a query select this value: `host=web1`, `{host="web1"}`. */
+/** Returns true if tags or an expression select this value: `host=web1`, `{host="web1"}`. */
 function namesValue(text: string, name: string, value: string): boolean {
   for (let at = text.indexOf(value); at >= 0; at = text.indexOf(value, at + 1)) {
     const before = text.slice(0, at).replace(/\s*=\s*"?$/, "\n");

@@ -6,7 +6,7 @@ import type { Threshold } from "./marks";
 import { slug } from "./state";
 
 export interface ChartSpecProps {
-  /** Its name in the address, unique on a page; derived from the title by default. */
+  /** The name of the chart in the address, unique on a page; derived from the title by default. */
   id?: string;
   title: string;
   queries: readonly PanelQuery[];
@@ -18,7 +18,7 @@ export interface ChartSpecProps {
   axisTop?: number | undefined;
   /** Replaces the unit of the series. */
   unit?: string | undefined;
-  /** Whether gauges have a band from min to max. */
+  /** True if gauges have a band from min to max. */
   band?: boolean | undefined;
   threshold?: Threshold | undefined;
   /** Tags that label series, even when all are equal. */

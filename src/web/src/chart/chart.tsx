@@ -18,7 +18,7 @@ import { specOf, type ChartSpecProps } from "./chart-spec";
 export interface ChartProps extends ChartSpecProps {
   /** The frame shared by all charts of the view. */
   frame: TimeFrame;
-  /** Whether it fills the height of its container. */
+  /** True if the chart fills the height of its container. */
   fill?: boolean | undefined;
   /** Additional buttons in its head. */
   actions?: ComponentChildren;

@@ -7,7 +7,7 @@ export interface PointedTime {
   time: number;
   /** The chart under the pointer. */
   source: object;
-  /** Whether the keyboard moves it. */
+  /** True if the keyboard moves the pointed time. */
   byKeys: boolean;
 }
 
@@ -41,7 +41,7 @@ export class Cursor {
     return this.pointed;
   }
 
-  /** Whether the reader is reading a value, so that the window must not move. */
+  /** Returns true if the reader is reading a value, so that the window must not move. */
   isReading(patienceMs: number): boolean {
     return this.pointed !== null && performance.now() - this.movedAt < patienceMs;
   }

@@ -42,7 +42,7 @@ export interface ChartData {
 
 /** A query that failed. */
 export interface Failure {
-  /** Its index among the queries of the chart. */
+  /** The index of the query among those of the chart. */
   index: number;
   message: string;
 }

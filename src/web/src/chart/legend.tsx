@@ -21,7 +21,7 @@ export interface LegendRow {
   look: Look;
   unit: Unit;
   shown: boolean;
-  /** Whether min and max of each slot are drawn too. */
+  /** True if min and max of each slot are drawn too. */
   hasBand: boolean;
 }
 
@@ -96,11 +96,11 @@ interface LegendProps {
   order: readonly number[];
   /** The number of series that are not drawn. */
   restCount: number;
-  /** Whether the chart is a heat map, which shows all series. */
+  /** True if the chart is a heat map, which shows all series. */
   isHeat: boolean;
   /** The maximum number of rows of a legend that does not fold. */
   unfoldedMax: number;
-  /** Whether the reader unfolded or folded it. */
+  /** True if the reader unfolded the legend; `undefined` until the reader chooses. */
   isOpen: boolean | undefined;
   onToggle: (isOpen: boolean) => void;
   onRowClick: (key: string, isShift: boolean) => void;

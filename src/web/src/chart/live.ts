@@ -57,7 +57,7 @@ export class LiveChart implements Follower {
   readonly isLog: ReadonlySignal<boolean>;
   /** The earlier time whose values are drawn as ghost lines. */
   readonly comparison: ReadonlySignal<Comparison | undefined>;
-  /** Whether the chart has enough lines to be a heat map, unless the reader chose otherwise. */
+  /** True if the chart has enough lines to be a heat map, unless the reader chose otherwise. */
   readonly isHeatByDefault: ReadonlySignal<boolean>;
   readonly isHeat: ReadonlySignal<boolean>;
   /** The legend; the same object while all rows are equal. */
@@ -134,7 +134,7 @@ export class LiveChart implements Follower {
     }));
   }
 
-  /** Whether a heat map includes the series without rows: a choice of series leaves them out. */
+  /** True if a heat map includes the series without rows; a choice of series leaves them out. */
   private get hasRest(): boolean {
     return this.state.value.only.length === 0;
   }
@@ -153,7 +153,7 @@ export class LiveChart implements Follower {
     return this.lastOrder;
   }
 
-  /** Whether each series is shown. */
+  /** True for each series that is shown. */
   get shown(): boolean[] {
     return this.rows.peek().map(({ shown }) => shown);
   }

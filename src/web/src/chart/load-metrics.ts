@@ -87,12 +87,12 @@ export async function loadMetrics(
   );
 }
 
-/** Whether a query requests the unmerged series of its metric. */
+/** Returns true if a query requests the unmerged series of its metric. */
 function isUnmerged({ group_by, merge, top, bottom }: MetricQuery): boolean {
   return !group_by && !merge && !top && !bottom;
 }
 
-/** Groups the queries of one request. */
+/** Groups the queries that share a request. */
 function groupsOf(requests: readonly NumbersRequest[]): NumbersRequest[][] {
   const groups = new Map<string, NumbersRequest[]>();
   requests.forEach((entry, k) => {

@@ -36,7 +36,7 @@ export function evaluationTimes(window: Window, present: number): number[] {
   return isEndPast ? [...times, window.end] : times;
 }
 
-/** The first and last of times one step apart: a day of 23 or 25 hours ends such a run. */
+/** The first and last time of each run of even steps; a day of 23 or 25 hours ends a run. */
 export function evenRuns(times: readonly number[], step: number): [number, number][] {
   const runs: [number, number][] = [];
   for (const at of times) {

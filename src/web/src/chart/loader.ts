@@ -19,7 +19,7 @@ export class Loader {
   /** Queries that failed. */
   readonly failures = signal<Failure[]>([]);
   readonly isLoading = signal(true);
-  /** Whether the chart is near the viewport. */
+  /** True if the chart is near the viewport. */
   readonly isNear = signal(false);
   /** The last request, under way or answered; "" without a request. */
   private requestKey = "";
@@ -63,7 +63,7 @@ export class Loader {
     };
   }
 
-  /** Whether the data of this window is still missing. */
+  /** Returns true if the data of this window is still missing. */
   isAwaited(window: Window): boolean {
     const data = this.data.value;
     return data !== undefined && !this.error.value && !isSame(data.window, window);
@@ -117,7 +117,7 @@ export class Loader {
   }
 }
 
-/** Whether the requested window differs much from the drawn window. */
+/** Returns true if the requested window differs much from the drawn window. */
 function isDistant(drawnWindow: Window, request: Window): boolean {
   const length = request.end - request.start;
   const shift =

@@ -8,18 +8,18 @@ export interface PlotState {
   window: Window;
   /** The index of each series in the palette. */
   paletteIndexes: number[];
-  /** Whether each series is shown. */
+  /** True for each series that is shown. */
   shown: boolean[];
   stacked: boolean;
-  /** Whether it is a heat map of the shown series and the rest. */
+  /** True for a heat map of the shown series and the rest. */
   heat: boolean;
-  /** Whether a heat map counts the series that have no lines: not when the reader chose series. */
+  /** True if a heat map also counts series without lines; false when the reader chose series. */
   hasRest: boolean;
   log: boolean;
   /** The end of the axis, unless values exceed it. */
   axisTop: number | undefined;
   dark: boolean;
   marks: Marks;
-  /** Whether the reader is reading a value, so that the axis must not move. */
+  /** Returns true if the reader is reading a value, so that the axis must not move. */
   isReading: () => boolean;
 }

@@ -251,7 +251,7 @@ export class Plot {
     };
   }
 
-  /** Whether a series is drawn as a line: on a heat map, only the nearest one. */
+  /** Returns true if a series is drawn as a line: on a heat map, only the nearest one. */
   private drawsLine(series: number): boolean {
     return !this.state?.heat || series === this.near;
   }

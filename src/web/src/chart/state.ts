@@ -9,14 +9,14 @@ export interface ChartState {
   only: string[];
   /** Hidden series. */
   hide: string[];
-  /** Whether the axis is logarithmic, if the reader chose. */
+  /** True for a logarithmic axis; `undefined` until the reader chooses. */
   log: boolean | undefined;
   stacked: boolean | undefined;
   /** The earlier time that is drawn too. */
   compare: Comparison | undefined;
-  /** Whether it is a heat map, if the reader chose. */
+  /** True for a heat map; `undefined` until the reader chooses. */
   heat: boolean | undefined;
-  /** Whether the legend is unfolded, if the reader chose. */
+  /** True for an unfolded legend; `undefined` until the reader chooses. */
   legend: boolean | undefined;
   full: boolean;
 }
@@ -80,7 +80,7 @@ export function writeState(state: ChartState, id: string): Record<string, string
   };
 }
 
-/** Whether each series is shown. */
+/** True for each series that is shown. */
 export function shownFlags(state: ChartState, keys: readonly string[]): boolean[] {
   const names = keys.map(hash);
   const isOnly = names.some((name) => state.only.includes(name));

@@ -28,7 +28,7 @@ export interface TipContent {
   annotations: string;
 }
 
-/** A series at the pointed slot. */
+/** A series at the slot under the pointer. */
 export interface Candidate {
   index: number;
   value: number;

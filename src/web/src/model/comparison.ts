@@ -17,7 +17,7 @@ export interface Comparison {
   normalized: string;
   metric: string | undefined;
   matchers: Matcher[];
-  /** Whether the rate per second is compared. */
+  /** True if the rate per second is compared. */
   isRate: boolean;
   operator: "<" | "<=" | ">" | ">=";
   value: number;
@@ -62,7 +62,7 @@ export function withoutBrackets(expression: string): string {
   return rest;
 }
 
-/** Whether `and`, `or` and `unless` split the expression: a comparison binds tighter. */
+/** Returns true if `and`, `or` and `unless` split the expression: a comparison binds tighter. */
 function joinsSets(expression: string): boolean {
   return /\b(?:and|or|unless)\b/i.test(withoutBrackets(expression));
 }
@@ -94,7 +94,7 @@ export interface ComparedSeries {
 
 const GAUGE_DISPLAYS = ["avg", "min", "max", "first", "last"];
 
-/** Whether a rule compares the drawn numbers of a series. */
+/** Returns true if a rule compares the drawn numbers of a series. */
 export function comparesSeries(comparison: Comparison, series: ComparedSeries): boolean {
   if (comparison.metric === undefined || comparison.metric !== series.metric) return false;
   const isComparedNumber = comparison.isRate

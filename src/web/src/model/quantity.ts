@@ -1,7 +1,7 @@
 /** Numbers with units as people write them: `5GB`, `90%`, `250ms`. Pure. */
 import { NONE, type Unit } from "./units";
 
-/** The quantity of a suffix. */
+/** The kind of quantity that a suffix measures. */
 type Measure = "bytes" | "time" | "percent" | "count";
 
 interface Suffix {
@@ -65,7 +65,7 @@ export type Quantity = { value: number } | { fault: string };
 
 const FORM_HINT = "Enter the threshold as a number with an optional unit: 0.9, 5GB, 90%, 250ms.";
 
-/** Whether a text is a number without a suffix. */
+/** Returns true if a text is a number without a suffix. */
 export function isPlainNumber(text: string): boolean {
   return text !== "" && Number.isFinite(Number(text));
 }

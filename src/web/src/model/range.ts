@@ -1,12 +1,12 @@
 /** Ranges of time up to now: a count and a unit, such as `6h`, `14d` or `3mo`. Pure. */
 import { DAY, HOUR, MINUTE } from "./zone";
 
-/** A range as the address contains it, as `parseRange` returns it. */
+/** A range in the form that `parseRange` returns, which the address contains. */
 export type Range = string;
 
 type Unit = "m" | "h" | "d" | "w" | "mo" | "y";
 
-/** Months and years are approximate here; windows end them by the calendar. */
+/** The lengths of months and years are approximate here; windows follow the calendar. */
 const UNITS: Record<Unit, { length: number; one: string; many: string; words: RegExp }> = {
   m: { length: MINUTE, one: "min", many: "min", words: /^(m|min|mins|minutes?)$/ },
   h: { length: HOUR, one: "hr", many: "hr", words: /^(h|hr|hrs|hours?)$/ },
@@ -50,7 +50,7 @@ export function rangeLabel(range: Range): string {
 
 const LONG_RANGES: readonly Range[] = ["1w", "2w", "1mo", "2mo", "3mo", "6mo", "1y", "2y", "5y"];
 
-/** The ranges beyond `longest` that a retention holds, up to all of it, and up to `lengthMax`. */
+/** Longer ranges than `longest` within a retention and `lengthMax`, then the whole retention. */
 export function rangesWithin(retention: Range, longest: Range, lengthMax: number): Range[] {
   const end = Math.min(lengthOf(retention), lengthMax);
   const ranges = LONG_RANGES.filter(

@@ -1,6 +1,6 @@
 /** Equality of plain values: numbers, texts, lists and objects of them. */
 
-/** Whether two values are equal. A property that is `undefined` equals an absent property. */
+/** Returns true if two values are equal. An absent property equals one that is `undefined`. */
 export function isSame(a: unknown, b: unknown): boolean {
   if (Object.is(a, b)) return true;
   if (!isObject(a) || !isObject(b) || Array.isArray(a) !== Array.isArray(b)) return false;

@@ -89,7 +89,7 @@ export function rangeLengthMax(resolution: Resolution): number {
   return Math.min(SLOTS_MAX * slotOf(resolution), LENGTH_MAX);
 }
 
-/** Whether a range has neither too many nor too few slots. */
+/** Returns true if a range has neither too many nor too few slots. */
 function fits(resolution: Resolution, range: Range): boolean {
   const slots = lengthOf(range) / slotOf(resolution);
   return slots >= SLOTS_MIN && slots <= SLOTS_MAX;
@@ -124,7 +124,7 @@ function nearestRange(resolution: Resolution, length: number): Range {
   return ranges.reduce((best, range) => (distance(range) < distance(best) ? range : best));
 }
 
-/** Whether any resolution offers a range; other ranges were typed. */
+/** Returns true if any resolution offers a range; other ranges were typed. */
 function isOffered(range: Range): boolean {
   return RESOLUTIONS.some(({ ranges }) => ranges.includes(range));
 }

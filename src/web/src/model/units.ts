@@ -4,7 +4,7 @@
 export interface Unit {
   /** The API's word, such as `bytes`; any text. */
   word: string;
-  /** Whether the number is per second. */
+  /** True if the number is per second. */
   perSecond: boolean;
 }
 

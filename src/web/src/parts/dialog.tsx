@@ -45,7 +45,7 @@ export function Dialog({ title, onClose, wide, children }: Props) {
 interface FormProps extends Props {
   /** The label of the button that submits. */
   action: string;
-  /** Whether the form can be submitted now. */
+  /** True if the form can be submitted now. */
   isReady?: boolean;
   error?: string | undefined;
   onSubmit: () => void;
@@ -107,11 +107,11 @@ interface FieldProps {
   onText: (text: string) => void;
   maxLength?: number;
   placeholder?: string;
-  /** What the browser may fill in. */
+  /** The text that the browser may fill in. */
   autocomplete?: "username" | "off";
-  /** Whether it receives the initial focus. */
+  /** True if the field receives the initial focus. */
   isFirst?: boolean;
-  /** Whether the content is code. */
+  /** True if the content is code. */
   isCode?: boolean;
   hint?: string | undefined;
 }

@@ -5,9 +5,9 @@ interface Props {
   label: string;
   value: string;
   onText: (text: string) => void;
-  /** What password managers fill in. */
+  /** The text that password managers fill in. */
   autocomplete: "current-password" | "new-password" | "one-time-code" | "off";
-  /** Whether it receives the focus when it appears. */
+  /** True if the field receives the focus when it appears. */
   isFirst?: boolean;
   hint?: string | undefined;
   placeholder?: string;

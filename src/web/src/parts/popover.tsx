@@ -11,7 +11,7 @@ interface Props {
   /** The current choice. */
   text: string;
   align?: "left" | "right";
-  /** Whether the button shows only the choice. */
+  /** True if the button shows only the choice. */
   isLabelHidden?: boolean;
   /** The content, or a function that receives the way to close the box. */
   children: ComponentChildren | ((close: () => void) => ComponentChildren);

@@ -3,7 +3,7 @@ import { sparkPath, sparkValues } from "./spark-path";
 
 const box = { width: 30, height: 12 };
 
-it("reads 62 steps of the largest value, and missing values", () => {
+it("reads a character as one of 62 steps up to the maximum, or as a missing value", () => {
   expect(sparkValues({ last: 1, max: 61, line: "0Zz." })).toEqual([0, 35, 61, null]);
 });
 

@@ -5,9 +5,9 @@ import { ScrollX } from "./scroll-x";
 
 export interface Column {
   name: string;
-  /** Whether the column contains numbers, which are aligned right. */
+  /** True if the column contains numbers, which are aligned right. */
   isNumber?: boolean;
-  /** How the column sorts the rows; without it, the header is not a button. */
+  /** The sorting by this column; without it, the header is not a button. */
   sort?: { direction: "ascending" | "descending"; isActive: boolean; onSort: () => void };
 }
 

@@ -35,7 +35,7 @@ export function paramsOf(queries: readonly PanelQuery[]): Record<string, string 
   return params;
 }
 
-/** Whether a query is complete. */
+/** Returns true if a query is complete. */
 export function isComplete(query: PanelQuery): boolean {
   return (query.kind === "metric" ? query.metric : query.expression).trim() !== "";
 }

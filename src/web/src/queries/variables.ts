@@ -5,7 +5,7 @@
 import type { MetricQuery, PanelQuery, Variable } from "../api/types";
 import { namesOf, selectionOf, tagsOf } from "./tags";
 
-/** Chosen values by variable; none or an empty list means all. */
+/** Chosen values by variable; a missing variable and an empty list mean all values. */
 export type ChosenValues = Readonly<Record<string, readonly string[]>>;
 
 /** The maximum number of queries that a query with variables expands to. */
@@ -30,7 +30,7 @@ export function namesIn(text: string, chosen: ChosenValues): string[] {
   return [...new Set(names)].filter((name) => Object.hasOwn(chosen, name));
 }
 
-/** A title: values separated by commas. */
+/** The title with the values of its variables, separated by commas. */
 export function expandTitle(text: string, chosen: ChosenValues): string {
   return text.replace(REFERENCE, (whole, long?: string, short?: string) => {
     const name = long ?? short ?? "";

@@ -1,4 +1,4 @@
-/** Who may use the daemon, and what they did: keys, codes, users, the audit. */
+/** Access control: keys, codes, users, and the audit of their changes. */
 import { useEffect } from "preact/hooks";
 import { caller, may } from "../api/session";
 import type { Scope } from "../api/types";
@@ -19,7 +19,7 @@ const LISTS: readonly { name: string; label: string; needs: Scope }[] = [
   { name: "audit", label: "Audit", needs: "operate" },
 ];
 
-/** The parameters of the lists, which do not fit another list. */
+/** The parameters of each list, which are removed when another list is chosen. */
 const NO_FILTERS = {
   ...{ q: undefined, keys: undefined },
   ...{ who: undefined, range: undefined, from: undefined, until: undefined },

@@ -77,7 +77,7 @@ export function Alerts() {
 interface TilesProps {
   listed: ListedAlert[];
   groups: readonly RuleGroup[];
-  /** Whether any receiver is notified. */
+  /** True if any receiver is notified. */
   isNotified: boolean;
 }
 

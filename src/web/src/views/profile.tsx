@@ -99,7 +99,7 @@ function Fact({ name, children }: { name: string; children: ComponentChildren })
   );
 }
 
-/** How the person logs in. */
+/** The caller's ways to log in: a provider, a password, a second factor. */
 function Credentials({ me }: { me: CallerAnswer }) {
   const open = useSignal<"password" | "totp" | "no totp" | undefined>(undefined);
   const close = () => (open.value = undefined);

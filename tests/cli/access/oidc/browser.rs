@@ -14,7 +14,8 @@ pub(super) const SECRET: &str = "a secret of tests & of nothing else";
 /// A provider that runs until this value is dropped.
 pub(super) struct ProviderProcess {
     child: Child,
-    /// The process would end when it prints a notice that nobody reads.
+    /// The open pipe of the process's output: without a reader, the process would end when it
+    /// prints a notice.
     _output: BufReader<ChildStdout>,
 }
 
@@ -143,7 +144,7 @@ impl Browser {
     }
 
     /// Fills in the forms of the provider at an address, until it sends the browser back; returns
-    /// the address to which it does so.
+    /// the address to which it sends the browser.
     pub(super) fn fill_forms(&mut self, url: &str, login: &str) -> String {
         let callback = "/login/oidc/callback?";
         let mut page = self.get(url);

@@ -16,7 +16,7 @@ use crate::{
 
 const ROLES: &str = "roles = { dev = { default = 'viewer' }, ops = { web = 'editor' } }";
 
-/// A daemon whose settings have a provider, which may run.
+/// A daemon whose settings name a provider; the provider may or may not run.
 struct WithProvider {
     guarded: Guarded,
     options: ProviderOptions,
@@ -128,7 +128,7 @@ impl WithProvider {
     }
 }
 
-/// Checks that a login was refused with a document and without a session.
+/// Checks that a login was refused with an HTML page and without a session.
 fn assert_refused(browser: &Browser, page: &Page, status: u16, text: &str) {
     assert_eq!(page.status, status, "{}", page.text);
     assert!(page.text.contains(text) && page.text.starts_with("<!doctype html>"), "{}", page.text);
@@ -161,7 +161,7 @@ fn groups_give_roles_in_two_projects_and_a_session_like_any_other() {
     let record = all.audit().into_iter().find(|record| record["action"] == "login").unwrap();
     assert_eq!((&record["who"], &record["outcome"]), (&json!("oidc:ann"), &json!("done")));
     assert_eq!(record["object"], format!("http://127.0.0.1:{}", all.options.port));
-    // The names of local users are others.
+    // A local user cannot have the name of a provider's user.
     let body = json!({ "name": "oidc:ann", "password": PASSWORD, "roles": {} }).to_string();
     assert_eq!(guarded.send("POST", "/api/v1/access/users", &guarded.admin, &body).0, 400);
     let login = json!({ "user": "oidc:ann", "password": PASSWORD });
@@ -191,7 +191,7 @@ fn nobody_else_gets_a_session() {
     let page = all.log_in(&mut browser, "bob");
     assert_refused(&browser, &page, 403, "None of your groups at Example &lt;ID&gt; has a role");
     assert!(!page.text.contains("staff"));
-    // A code and a state that were used, with the cookie and without.
+    // Requests with a used code and state are refused, with the cookie and without.
     let mut ann = Browser::new();
     let used = all.returned(&mut ann, "ann");
     let cookie = ann.cookies["granary-login"].clone();
@@ -202,13 +202,13 @@ fn nobody_else_gets_a_session() {
     thief.cookies.insert("granary-login".to_owned(), cookie);
     let page = thief.get(&used);
     assert_refused(&thief, &page, 401, "did not confirm");
-    // An answer that another browser got, as in a forged login.
+    // The answer was sent to another browser, as in a forged login.
     let mut other = Browser::new();
     let foreign = all.returned(&mut Browser::new(), "ann");
     all.begin(&mut other);
     let page = other.get(&foreign);
     assert_refused(&other, &page, 401, "Login expired");
-    // Another nonce, and another challenge of PKCE, at the provider.
+    // The provider receives another nonce, or another challenge of PKCE.
     for parameter in ["nonce=", "code_challenge="] {
         let mut browser = Browser::new();
         let address = all.begin(&mut browser);
@@ -220,7 +220,7 @@ fn nobody_else_gets_a_session() {
         let page = browser.get(&returned);
         assert_refused(&browser, &page, 401, "did not confirm");
     }
-    // Answers without a code, of another issuer, twice, and of a person who declines.
+    // The answers have no code, another issuer or a repeated parameter, or the person declined.
     let mut browser = Browser::new();
     for (change, text) in [
         ("&error=access_denied", "Example &lt;ID&gt; ended the login"),
@@ -234,14 +234,14 @@ fn nobody_else_gets_a_session() {
         let page = browser.get(&format!("{callback}?state={state}{change}"));
         assert_refused(&browser, &page, 401, text);
     }
-    // No request chooses where a login leads to.
+    // The parameters of a request cannot change the address to which a login leads.
     let provider = format!("http://127.0.0.1:{}/", all.options.port);
     for path in ["/login/oidc?next=//evil.example", "/login/oidc?redirect_uri=http://evil.example"]
     {
         let location = Browser::new().open(&all.address(path), "none").location.unwrap();
         assert!(location.starts_with(&provider) && !location.contains("evil"), "{location}");
     }
-    // Another site leads to the page, where the person begins the login.
+    // A link from another site leads to the page, where the person begins the login.
     let page = Browser::new().get(&all.address("/login/oidc"));
     assert_eq!((page.location, page.set_cookies), (Some(all.address("/login")), vec![]));
     let counts = ["right", "no_role", "state", "token", "denied"].map(|word| all.count(word));
@@ -312,21 +312,21 @@ fn a_provider_that_is_down_says_so_and_reloaded_rules_end_sessions() {
     let (_, me) = all.me(&browser);
     assert!(me["name"].as_str().unwrap().starts_with("oidc:sha256:"), "{me}");
     assert_eq!(me["roles"], json!({ "default": "viewer" }));
-    // It fails in the middle of a login.
+    // The provider fails in the middle of a login.
     let mut other = Browser::new();
     let returned = all.returned(&mut other, "ann");
     drop(process);
     let page = other.get(&returned);
     assert_refused(&other, &page, 503, "does not answer");
     let _process = options.start();
-    // Another name keeps the sessions, other rules end them.
+    // A changed name of the provider keeps the sessions; changed rules end them.
     all.reload("name = 'Example <ID>'", "name = 'Example'");
     assert_eq!(all.me(&browser).0, 200);
     all.reload(ROLES, "roles = { dev = { web = 'viewer' } }");
     assert_eq!(all.me(&browser).0, 401);
     assert_eq!(all.log_in(&mut browser, "cy/x y").status, 303);
     assert_eq!(all.me(&browser).1["roles"], json!({ "web": "viewer" }));
-    // The provider refuses a wrong secret, which is no fault of the person.
+    // The provider refuses a wrong secret, for which the person is not responsible.
     fs::write(all.guarded.daemon.dir.path().join("secret"), "wrong").unwrap();
     let mut again = Browser::new();
     let page = all.log_in(&mut again, "ann");

@@ -143,7 +143,7 @@ fn check_daemons(args: &AgentArgs) -> Result<(), AgentError> {
     if failed.is_empty() { Ok(()) } else { Err(AgentError::Daemons(failed.join("; "))) }
 }
 
-/// The sources and rules at the start, and the planner of later ones.
+/// The sources and rules at the start, and the planner that replaces them later.
 struct CollectionPlan<'a> {
     sources: Vec<Box<dyn Source>>,
     rules: Vec<Rule>,

@@ -23,8 +23,8 @@ pub(crate) fn print_table(out: &mut impl Write, readings: &Readings) -> io::Resu
         }
         writeln!(out, "{value}")?;
     }
-    for (place, cause) in readings.problems() {
-        writeln!(out, "cannot read {place}: {cause}")?;
+    for (object, cause) in readings.problems() {
+        writeln!(out, "cannot read {object}: {cause}")?;
     }
     writeln!(out, "{} readings", readings.len())
 }

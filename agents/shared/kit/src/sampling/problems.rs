@@ -24,18 +24,18 @@ impl Problems {
         now_ms: i64,
     ) -> (usize, usize) {
         let mut started = 0;
-        for (place, cause) in failures {
-            if !self.last_failures.contains_key(&place) {
+        for (object, cause) in failures {
+            if !self.last_failures.contains_key(&object) {
                 started += 1;
-                warn!(place, cause, "cannot read; skipped until it works again");
+                warn!(object, cause, "cannot read; skipped until it works again");
             }
-            self.last_failures.insert(place, now_ms);
+            self.last_failures.insert(object, now_ms);
         }
         let before = self.last_failures.len();
-        self.last_failures.retain(|place, last_ms| {
+        self.last_failures.retain(|object, last_ms| {
             let is_open = last_ms.abs_diff(now_ms) < RECOVERY_MS;
             if !is_open {
-                info!(place, "can be read again");
+                info!(object, "can be read again");
             }
             is_open
         });

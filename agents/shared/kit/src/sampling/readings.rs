@@ -31,7 +31,7 @@ pub trait Source {
     }
 
     /// Returns the name in logs of the sampled object, because several sources may share a name.
-    fn place(&self) -> String {
+    fn object(&self) -> String {
         self.name().to_owned()
     }
 
@@ -156,8 +156,8 @@ impl Readings {
 
     /// Reports a part that failed, such as one file system. The log shows the start and the end of
     /// a problem.
-    pub fn problem(&mut self, place: impl Into<String>, cause: impl Display) {
-        self.problems.insert(place.into(), cause.to_string());
+    pub fn problem(&mut self, object: impl Into<String>, cause: impl Display) {
+        self.problems.insert(object.into(), cause.to_string());
     }
 
     /// Reports a monitored host, so that the agent pings on its behalf.
@@ -215,7 +215,7 @@ impl Readings {
         &self.common
     }
 
-    /// Returns the problems: place and cause.
+    /// Returns the problems: object and cause.
     pub fn problems(&self) -> &BTreeMap<String, String> {
         &self.problems
     }

@@ -143,7 +143,7 @@ mod tests {
         (open, Box::new(BlockingSource(name, gate)))
     }
 
-    /// Returns the readings of a round, and the places of its problems.
+    /// Returns the readings of a round, and the objects of its problems.
     fn run_round(source: &mut SideBySide, tick_ms: i64) -> (Vec<(String, f64)>, Vec<String>) {
         let mut readings = Readings::default();
         source.sample(tick_ms, &mut readings).unwrap();

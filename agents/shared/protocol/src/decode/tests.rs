@@ -75,7 +75,7 @@ proptest! {
 }
 
 #[test]
-fn a_fault_names_its_place() {
+fn a_fault_names_its_location() {
     let doc = bson::rawdoc! {
         "agent": "a",
         "series": [{ "ref": 1, "tags": { "host": 7 } }],

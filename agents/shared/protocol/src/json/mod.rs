@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use self::values::{
-    Entry, ObjectFields, Time, for_each, name_in_sample, number, series_name, without_place,
+    Entry, ObjectFields, Time, for_each, name_in_sample, number, series_name, without_location,
 };
 use crate::{BATCHES_PER_REQUEST_MAX, Batch, DecodeError, Kind, Refusal, SeriesDefinition};
 
@@ -205,7 +205,7 @@ fn convert(raw: RawBatch<'_>, now: i64, field_bytes: &mut usize) -> Result<JsonB
     } else {
         let columns: RawColumns = serde_json::from_str(raw.samples.get()).map_err(|cause| {
             let shape = "an array of samples, or an object with refs, times and values";
-            DecodeError::new("samples", format!("{}; expected {shape}", without_place(&cause)))
+            DecodeError::new("samples", format!("{}; expected {shape}", without_location(&cause)))
         })?;
         in_progress.add_columns(&columns)?;
     }
@@ -251,7 +251,7 @@ impl BatchInProgress<'_> {
                 }
                 Err(fault) => fault,
             },
-            Err(cause) => without_place(&cause),
+            Err(cause) => without_location(&cause),
         };
         let fault = format!("series.{index}: {fault}");
         let DefinitionRef { r#ref: reference } = serde_json::from_str(raw.get())
@@ -277,7 +277,7 @@ impl BatchInProgress<'_> {
     fn parse_row(&mut self, raw: &RawValue) -> Result<(), String> {
         const SHAPE: &str = "give ref or metric, and value or fields";
         let sample: RawSample<'_> =
-            serde_json::from_str(raw.get()).map_err(|cause| without_place(&cause))?;
+            serde_json::from_str(raw.get()).map_err(|cause| without_location(&cause))?;
         let time = sample.time.map_or(self.now, |time| time.0);
         let start = sample.start.map_or(0, |start| start.0);
         let (kind, unit) = (sample.kind, sample.unit);

@@ -22,7 +22,7 @@ fn columns_and_rows_yield_the_same_batch() {
 }
 
 #[test]
-fn faults_of_a_batch_name_their_place() {
+fn faults_of_a_batch_name_their_location() {
     let expect_fault = |text: &str, part: &str| {
         let message = parse(text).unwrap_err();
         assert!(message.contains(part), "{part} in {message}");

@@ -83,7 +83,7 @@ impl ObjectFields<'_> {
             let raw = raw.get();
             let value = match raw.as_bytes().first() {
                 Some(b'"') => serde_json::from_str(raw).map_err(|cause| {
-                    format!("tag {name:?} cannot be read: {}", without_place(&cause))
+                    format!("tag {name:?} cannot be read: {}", without_location(&cause))
                 })?,
                 Some(b't' | b'f' | b'-' | b'0'..=b'9') => raw.to_owned(),
                 _ => {
@@ -165,7 +165,7 @@ pub(super) fn excerpt(text: &str) -> String {
 }
 
 /// Removes line and column from a fault, because they count from the beginning of the value.
-pub(super) fn without_place(cause: &serde_json::Error) -> String {
+pub(super) fn without_location(cause: &serde_json::Error) -> String {
     let text = cause.to_string();
     text.rsplit_once(" at line ").map_or(text.clone(), |(problem, _)| problem.to_owned())
 }

@@ -4,7 +4,7 @@ use super::{
     super::{
         duration_expr::{Calculation, Choice, DurationExpr, millis_of},
         operator::Operator,
-        span::{Span, SyntaxError},
+        span::{SyntaxError, TextSpan},
         token::Token,
     },
     DEPTH_MAX, ParseResult, Parser,
@@ -126,7 +126,7 @@ impl Parser<'_> {
     fn choice(
         &mut self,
         choice: Choice,
-        start: Span,
+        start: TextSpan,
         context: MessageContext<'_>,
     ) -> ParseResult<DurationNode> {
         self.expect(Token::LeftParen, context.name, "\"(\"")?;
@@ -140,7 +140,7 @@ impl Parser<'_> {
     }
 }
 
-fn negate(node: DurationNode, at: Span) -> ParseResult<DurationNode> {
+fn negate(node: DurationNode, at: TextSpan) -> ParseResult<DurationNode> {
     match node.calculation {
         Calculation::Seconds(seconds) => {
             Ok(DurationNode { calculation: Calculation::Seconds(-seconds), ..node })
@@ -153,14 +153,14 @@ fn negate(node: DurationNode, at: Span) -> ParseResult<DurationNode> {
 }
 
 /// Creates a node that is one level higher than its highest operand.
-fn node_above(height: usize, at: Span, calculation: Calculation) -> ParseResult<DurationNode> {
+fn node_above(height: usize, at: TextSpan, calculation: Calculation) -> ParseResult<DurationNode> {
     let height = height + 1;
     if height > DEPTH_MAX { Err(too_deep(at)) } else { Ok(DurationNode { calculation, height }) }
 }
 
 /// Converts a calculation to a duration. A calculation that does not depend on the query's times
 /// must be in range.
-fn to_duration(node: DurationNode, span: Span) -> ParseResult<DurationExpr> {
+fn to_duration(node: DurationNode, span: TextSpan) -> ParseResult<DurationExpr> {
     let millis = match node.calculation {
         Calculation::Millis(millis) => Some(millis),
         Calculation::Seconds(seconds) => millis_of(seconds),

@@ -20,7 +20,7 @@ use super::{
     check::check,
     lexer::Lexer,
     operator::Operator,
-    span::{Span, SyntaxError},
+    span::{SyntaxError, TextSpan},
     token::{Keyword, Token},
     tree::{Binary, Expr, ManySide, Matching, Unary},
 };
@@ -39,11 +39,11 @@ pub(crate) fn parse(text: &str, bytes_max: usize) -> Result<Expr, SyntaxError> {
     if text.len() > bytes_max {
         let problem =
             format!("the query has {} bytes, more than {bytes_max}: shorten it", text.len());
-        return Err(SyntaxError::new(Span::default(), problem));
+        return Err(SyntaxError::new(TextSpan::default(), problem));
     }
     let mut parser = Parser::new(text)?;
     if parser.token == Token::End {
-        return Err(SyntaxError::new(Span::default(), "no expression found in input"));
+        return Err(SyntaxError::new(TextSpan::default(), "no expression found in input"));
     }
     let Node { expression, .. } = parser.expression(0)?;
     if parser.token != Token::End {
@@ -60,9 +60,9 @@ struct Parser<'a> {
     /// The next token.
     token: Token,
     /// The span of the next token.
-    span: Span,
+    span: TextSpan,
     /// The span of the previous token.
-    last: Span,
+    last: TextSpan,
     /// The current depth of recursion.
     depth: usize,
 }
@@ -86,11 +86,11 @@ impl<'a> Parser<'a> {
     fn new(text: &'a str) -> ParseResult<Self> {
         let mut lexer = Lexer::new(text);
         let (token, span) = lexer.next()?;
-        Ok(Self { text, lexer, token, span, last: Span::default(), depth: 0 })
+        Ok(Self { text, lexer, token, span, last: TextSpan::default(), depth: 0 })
     }
 
     /// Consumes the next token and returns its span.
-    fn advance(&mut self) -> ParseResult<Span> {
+    fn advance(&mut self) -> ParseResult<TextSpan> {
         self.last = self.span;
         (self.token, self.span) = self.lexer.next()?;
         Ok(self.last)
@@ -110,7 +110,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Consumes the next token, which must equal `token`.
-    fn expect(&mut self, token: Token, context: &str, expected: &str) -> ParseResult<Span> {
+    fn expect(&mut self, token: Token, context: &str, expected: &str) -> ParseResult<TextSpan> {
         if self.token == token {
             self.advance()
         } else {
@@ -248,7 +248,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-fn negate(minus: Span, node: Node) -> ParseResult<Node> {
+fn negate(minus: TextSpan, node: Node) -> ParseResult<Node> {
     let Node { mut expression, height } = node;
     if let Expr::Number(number) = &mut *expression {
         number.value = -number.value;
@@ -260,12 +260,12 @@ fn negate(minus: Span, node: Node) -> ParseResult<Node> {
 }
 
 /// Creates a node above trees of the given height.
-fn node_above(height: usize, at: Span, expression: Expr) -> ParseResult<Node> {
+fn node_above(height: usize, at: TextSpan, expression: Expr) -> ParseResult<Node> {
     let height = height + 1;
     if height > DEPTH_MAX { Err(too_deep(at)) } else { Ok(Node::new(expression, height)) }
 }
 
-fn too_deep(at: Span) -> SyntaxError {
+fn too_deep(at: TextSpan) -> SyntaxError {
     let problem =
         format!("the query nests more than {DEPTH_MAX} operators and parentheses: split it");
     SyntaxError::new(at, problem)

@@ -6,7 +6,7 @@ use super::{
         duration_expr::DurationExpr,
         literal::MILLIS_MAX,
         operator::Operator,
-        span::{Span, SyntaxError},
+        span::{SyntaxError, TextSpan},
         token::{Keyword, Token},
         tree::{AtTime, Expr, MatrixSelector, Shift, Subquery},
     },
@@ -103,7 +103,7 @@ impl Parser<'_> {
     }
 
     /// Reads the time of an `@`.
-    fn time(&mut self, selector: Span) -> ParseResult<AtTime> {
+    fn time(&mut self, selector: TextSpan) -> ParseResult<AtTime> {
         const CONTEXT: (&str, &str) = ("@", "timestamp");
         if self.token == Token::Identifier {
             let at = match self.token_text().to_ascii_lowercase().as_str() {
@@ -161,7 +161,7 @@ impl Parser<'_> {
     }
 }
 
-fn matrix(node: Node, range: DurationExpr, brackets: Span) -> ParseResult<Node> {
+fn matrix(node: Node, range: DurationExpr, brackets: TextSpan) -> ParseResult<Node> {
     let problem = match &*node.expression {
         Expr::Vector(selector) if selector.shift.offset.is_some() => {
             "no offset modifiers allowed before range"
@@ -200,7 +200,7 @@ fn shift_of<'e>(expression: &'e mut Expr, modifier: &str) -> ParseResult<&'e mut
 
 impl Expr {
     /// Extends the span of a selector or a subquery to the end of a modifier.
-    fn extend_to(&mut self, last: Span) {
+    fn extend_to(&mut self, last: TextSpan) {
         let span = match self {
             Self::Vector(selector) => &mut selector.span,
             Self::Matrix(matrix) => &mut matrix.span,

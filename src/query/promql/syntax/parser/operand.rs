@@ -4,7 +4,7 @@ use super::{
     super::{
         functions::function,
         operator::{Aggregation, Operator},
-        span::{Span, SyntaxError},
+        span::{SyntaxError, TextSpan},
         token::{Keyword, Token},
         tree::{Aggregate, Call, Expr, Number, Paren, Shift, Text, VectorSelector},
     },
@@ -81,7 +81,7 @@ impl Parser<'_> {
     }
 
     /// Reads the matchers of a selector; the name may be empty.
-    fn selector(&mut self, name: &str, start: Span) -> ParseResult<Node> {
+    fn selector(&mut self, name: &str, start: TextSpan) -> ParseResult<Node> {
         let has_braces = self.token == Token::LeftBrace;
         let alternatives = if has_braces { self.matchers()? } else { vec![Vec::new()] };
         let selector = VectorSelector {
@@ -94,7 +94,7 @@ impl Parser<'_> {
         Ok(Node::new(Expr::Vector(selector), 0))
     }
 
-    fn call(&mut self, name: &str, start: Span) -> ParseResult<Node> {
+    fn call(&mut self, name: &str, start: TextSpan) -> ParseResult<Node> {
         let Arguments { all: arguments, height } = self.arguments()?;
         let function = function(name).ok_or_else(|| {
             SyntaxError::new(start, format!("unknown function with name {name:?}"))
@@ -126,7 +126,7 @@ impl Parser<'_> {
     }
 
     /// Reads an aggregation after its name. The grouping is before or after the arguments.
-    fn aggregate(&mut self, operation: Aggregation, start: Span) -> ParseResult<Node> {
+    fn aggregate(&mut self, operation: Aggregation, start: TextSpan) -> ParseResult<Node> {
         let is_grouping = |token| matches!(token, Token::Keyword(Keyword::By | Keyword::Without));
         let mut grouping = None;
         if is_grouping(self.token) {

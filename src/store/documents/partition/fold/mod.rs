@@ -120,7 +120,7 @@ impl Partition {
         if going.is_some() {
             return self.segments.remove(number).map(|()| None);
         }
-        let [from, to] = [portion.span.start, portion.span.end].map(|at| self.place.seconds(at));
+        let [from, to] = [portion.span.start, portion.span.end].map(|at| self.grid.seconds(at));
         let documents = self.commit_segment(&portion.reader, Named { number, from, to });
         if documents.is_err() {
             self.remove_unnamed(number);
@@ -139,14 +139,14 @@ impl Partition {
         writer: &mut SegmentWriter,
         go_on: &dyn Fn(u64) -> bool,
     ) -> Result<FillOutcome, StoreError> {
-        let (place, reader) = (&self.place, &portion.reader);
+        let (grid, reader) = (&self.grid, &portion.reader);
         let rows = reader.rows()?;
         let (mut tile, mut slots, mut bytes) = (TileWriter::default(), Vec::new(), 0);
         let mut scratch = Scratch::default();
         for span in self.spans(&portion.span) {
-            let seconds = place.seconds(UnixMillis(span.start));
-            let count = ((span.end - span.start) / place.width_ms) as usize;
-            let number = |slot: &Slot| ((slot.start.0 - span.start) / place.width_ms) as u16;
+            let seconds = grid.seconds(UnixMillis(span.start));
+            let count = ((span.end - span.start) / grid.width_ms) as usize;
+            let number = |slot: &Slot| ((slot.start.0 - span.start) / grid.width_ms) as u16;
             for row in &rows {
                 let before = std::mem::replace(&mut bytes, writer.bytes());
                 if !go_on(bytes - before) {
@@ -159,7 +159,7 @@ impl Partition {
                     let (series, all) = (series_at(*row, lane), Columns::ALL);
                     reader.slots_and_corrections(series, &span, all, &mut scratch, &mut slots)?;
                     let cells = slots.iter().map(|slot| (number(slot), &slot.cell));
-                    tile.add(id.key(), lane, place.width_ms, cells);
+                    tile.add(id.key(), lane, grid.width_ms, cells);
                 }
                 if !tile.is_empty() && !writer.add(id, count, &mut tile)? {
                     return Ok(FillOutcome::Refused);
@@ -171,12 +171,12 @@ impl Partition {
 
     /// Splits a range into spans of whole documents that fit into a tile.
     pub(super) fn spans(&self, all: &Range<UnixMillis>) -> Vec<Range<i64>> {
-        let place = &self.place;
-        let longest_ms = SLOTS_MAX as i64 * place.width_ms;
+        let grid = &self.grid;
+        let longest_ms = SLOTS_MAX as i64 * grid.width_ms;
         let mut spans: Vec<Range<i64>> = Vec::new();
         let mut document = all.start;
         while document < all.end {
-            let next = place.next_document(document);
+            let next = grid.next_document(document);
             match spans.last_mut() {
                 Some(span) if next.0 - span.start <= longest_ms => span.end = next.0,
                 _ => spans.push(document.0..next.0),
@@ -203,7 +203,7 @@ impl Partition {
                     table.remove(key).map_err(self.fail("seal"))?;
                     removed += 1;
                     if self.is_shell(key, sealed.value()) {
-                        let (start, series) = self.place_of(key);
+                        let (start, series) = self.document_of(key);
                         shells.entry(start).or_default().push(series);
                     }
                 }
@@ -225,9 +225,9 @@ impl PartitionReader {
     /// Returns the documents to fold into one segment; `None` when that would save neither bytes
     /// nor files.
     fn portion_to_fold(self, stage: Stage, bytes_min: u64) -> Result<Option<Portion>, StoreError> {
-        let place = &self.partition.place;
+        let grid = &self.partition.grid;
         if self.is_worth_folding(stage, bytes_min)? {
-            let span = place.id.start..place.end;
+            let span = grid.id.start..grid.end;
             return Ok(Some(Portion { reader: self, span }));
         }
         let numbers = self.layers_to_merge(stage != Stage::Busy, bytes_min);
@@ -237,7 +237,7 @@ impl PartitionReader {
         else {
             return Ok(None);
         };
-        let at = |seconds: u32| place.id.start.plus(i64::from(seconds) * 1000);
+        let at = |seconds: u32| grid.id.start.plus(i64::from(seconds) * 1000);
         let span = at(from)..at(to);
         Ok(Some(Portion { reader: self.only(&numbers), span }))
     }
@@ -280,7 +280,7 @@ impl PartitionReader {
         let partition = &self.partition;
         for entry in self.open_documents()? {
             let (key, _) = entry.map_err(partition.fail("read"))?;
-            rows.insert(row_of(partition.place_of(key.value()).1));
+            rows.insert(row_of(partition.document_of(key.value()).1));
         }
         Ok(rows)
     }

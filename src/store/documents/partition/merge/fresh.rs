@@ -129,8 +129,8 @@ impl<'p> Fresh<'p> {
     fn seal_tile(&mut self) -> Result<(), StoreError> {
         let Some((_, writer)) = &mut self.segment else { return Ok(()) };
         let Some((start, row)) = self.waiting.front().map(Self::tile_of) else { return Ok(()) };
-        let place = &self.partition.place;
-        let id = TileId { seconds: place.seconds(start), row };
+        let grid = &self.partition.grid;
+        let id = TileId { seconds: grid.seconds(start), row };
         let count = self
             .waiting
             .iter()
@@ -141,13 +141,13 @@ impl<'p> Fresh<'p> {
         for document in &documents {
             let (_, lane) = row_and_lane(document.series);
             let cells = document.cells.iter().map(|(slot, cell)| (*slot, cell));
-            self.tile.add(id.key(), lane, place.width_ms, cells);
+            self.tile.add(id.key(), lane, grid.width_ms, cells);
         }
         if self.tile.is_empty() {
             return Ok(());
         }
-        if writer.add(id, place.slots(start), &mut self.tile)? {
-            let end = place.next_document(start);
+        if writer.add(id, grid.slots(start), &mut self.tile)? {
+            let end = grid.next_document(start);
             self.span = Some((self.span.map_or(start, |(first, _)| first), end));
         } else {
             self.open.extend(documents);
@@ -165,8 +165,8 @@ impl<'p> Fresh<'p> {
         let mut placed = Placed { segment: None, open, refused };
         placed.open.extend(self.waiting.drain(..));
         if let (Some((number, writer)), Some((first, end))) = (self.segment.take(), self.span) {
-            let place = &self.partition.place;
-            let named = Named { number, from: place.seconds(first), to: place.seconds(end) };
+            let grid = &self.partition.grid;
+            let named = Named { number, from: grid.seconds(first), to: grid.seconds(end) };
             placed.segment = Some((named, Arc::new(writer.finish()?)));
         }
         Ok(placed)

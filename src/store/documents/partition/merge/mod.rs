@@ -37,7 +37,7 @@ impl Partition {
                 return Ok(None);
             }
             let add = |holes: &mut Holes| holes.add_all(lost);
-            self.damage.change_holes(&self.file, txn, self.place.width_ms, add).map(Some)
+            self.damage.change_holes(&self.file, txn, self.grid.width_ms, add).map(Some)
         })
     }
 

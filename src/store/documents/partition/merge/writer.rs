@@ -145,9 +145,9 @@ impl<'p, 't> DocumentWriter<'p, 't> {
         start: UnixMillis,
         series: SeriesId,
     ) -> Result<(), StoreError> {
-        let place = &{ self.partition }.place;
+        let grid = &{ self.partition }.grid;
         layout.write_shell(series, start, &mut self.buffer);
-        let range = start..place.next_document(start);
+        let range = start..grid.next_document(start);
         match self.sealed(start, series)? {
             SealedState::Parts => {}
             SealedState::Nothing => return Ok(()),
@@ -167,7 +167,7 @@ impl<'p, 't> DocumentWriter<'p, 't> {
             },
         }
         for Slot { start: at, cell } in &slots {
-            layout.write_cell(&mut self.buffer, place.slot_index(start, *at), cell);
+            layout.write_cell(&mut self.buffer, grid.slot_index(start, *at), cell);
         }
         Ok(())
     }
@@ -252,7 +252,7 @@ impl<'p, 't> DocumentWriter<'p, 't> {
     /// Replaces a damaged document by an empty one.
     fn replace_damaged(&mut self, layout: &DocumentLayout, start: UnixMillis, series: SeriesId) {
         layout.write_shell(series, start, &mut self.buffer);
-        self.lost.add(start..self.partition.place.next_document(start));
+        self.lost.add(start..self.partition.grid.next_document(start));
     }
 }
 

@@ -21,7 +21,7 @@ use crate::{
     model::UnixMillis,
     store::{
         documents::{
-            place::Place,
+            grid::PartitionGrid,
             segment::{
                 file::Segment,
                 room::{self, Room, TakenRoom},
@@ -81,14 +81,14 @@ impl Segments {
     pub(crate) fn new(
         medium: &Arc<dyn Medium>,
         partition: &str,
-        place: &Place,
+        grid: &PartitionGrid,
         numbers: Numbers,
     ) -> Self {
         Self {
             medium: medium.clone(),
             partition: partition.to_owned(),
-            start: place.id.start,
-            width_ms: place.width_ms,
+            start: grid.id.start,
+            width_ms: grid.width_ms,
             open: RwLock::default(),
             numbers,
             lost: Mutex::default(),
@@ -204,8 +204,8 @@ impl Segments {
                 (taken, number) = (None, next());
             }
         }
-        let (file, place) = (self.file(number), (self.start, self.width_ms));
-        let writer = SegmentWriter::create(&self.medium, file, place, taken)?;
+        let (file, grid) = (self.file(number), (self.start, self.width_ms));
+        let writer = SegmentWriter::create(&self.medium, file, grid, taken)?;
         Ok((number, writer))
     }
 

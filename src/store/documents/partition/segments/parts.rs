@@ -80,9 +80,9 @@ impl<'p> SealedPart<'p> {
         scratch: &mut Scratch,
         found: &mut Vec<Source>,
     ) -> Result<(), StoreError> {
-        let place = &self.partition.place;
+        let grid = &self.partition.grid;
         let (row, lane) = row_and_lane(series);
-        let seconds = place.seconds(start);
+        let seconds = grid.seconds(start);
         found.clear();
         for segment in self.segments {
             let Some((tile, first, slots)) = segment.find(seconds, row) else { continue };
@@ -93,9 +93,9 @@ impl<'p> SealedPart<'p> {
                     return self.meet(&[start], series, fault);
                 }
             };
-            let base = place.id.start.plus(i64::from(first) * 1000);
-            let from = ((start.0 - base.0) / place.width_ms) as usize;
-            let to = (from + place.slots(start)).min(slots);
+            let base = grid.id.start.plus(i64::from(first) * 1000);
+            let from = ((start.0 - base.0) / grid.width_ms) as usize;
+            let to = (from + grid.slots(start)).min(slots);
             if head.has(lane, from..to) {
                 found.push(Source { segment: segment.clone(), tile, head, from, to, base });
             }
@@ -142,7 +142,7 @@ impl<'p> SealedPart<'p> {
         scratch: &mut Scratch,
         mut visit: impl FnMut(UnixMillis, Cell),
     ) -> Result<(), StoreError> {
-        let width_ms = self.partition.place.width_ms;
+        let width_ms = self.partition.grid.width_ms;
         let slot = |at: UnixMillis| ((at.0 - source.base.0).max(0) / width_ms) as usize;
         let range = source.from.max(slot(range.start))..source.to.min(slot(range.end));
         let (_, lane) = row_and_lane(series);

@@ -149,7 +149,7 @@ impl PartitionReader {
     /// Returns whether the document, or another document of its time, was damaged or lost.
     fn has_loss(&self, document: UnixMillis, series: SeriesId) -> bool {
         let partition = &self.partition;
-        let next = partition.place.next_document(document);
+        let next = partition.grid.next_document(document);
         let overlaps = |lost: &Range<UnixMillis>| lost.start < next && document < lost.end;
         partition.damage.has(partition.key(document, series))
             || partition.damage.holes().stretches().iter().any(overlaps)
@@ -209,11 +209,11 @@ impl PartitionReader {
         out: &mut Vec<Range<UnixMillis>>,
     ) -> Result<(), StoreError> {
         let partition = &self.partition;
-        let place = &partition.place;
-        let to = UnixMillis(range.end.min(place.end.0));
-        let mut document = place.document_start(UnixMillis(range.start.max(place.id.start.0)));
+        let grid = &partition.grid;
+        let to = UnixMillis(range.end.min(grid.end.0));
+        let mut document = grid.document_start(UnixMillis(range.start.max(grid.id.start.0)));
         while document < to {
-            let next = place.next_document(document);
+            let next = grid.next_document(document);
             let is_open_shell = self.row(document, series)?.is_some_and(|row| {
                 partition.is_shell(partition.key(document, series), row.value())
             });
@@ -250,13 +250,13 @@ impl PartitionReader {
         since: UnixMillis,
         out: &mut Vec<ShellsOfSpan>,
     ) -> Result<(), StoreError> {
-        let place = &self.partition.place;
+        let grid = &self.partition.grid;
         self.each_block(since, &mut |start, _, block| {
             let Some(block) = block else { return };
             let count = u64::from(block.count());
             match out.last_mut() {
                 Some(span) if span.start == start => span.count += count,
-                _ => out.push(ShellsOfSpan { start, end: place.next_document(start), count }),
+                _ => out.push(ShellsOfSpan { start, end: grid.next_document(start), count }),
             }
         })
     }
@@ -267,15 +267,15 @@ impl PartitionReader {
         &self,
         visit: &mut dyn FnMut(UnixMillis, SeriesId, Option<&'static str>),
     ) -> Result<(), StoreError> {
-        let place = &self.partition.place;
-        self.each_block(place.id.start, &mut |start, number, block| {
+        let grid = &self.partition.grid;
+        self.each_block(grid.id.start, &mut |start, number, block| {
             let first = SeriesId(number.saturating_mul(BLOCK_SERIES));
-            let is_in_place = start < place.end
-                && place.document_start(start) == start
+            let is_on_grid = start < grid.end
+                && grid.document_start(start) == start
                 && number <= u32::MAX / BLOCK_SERIES;
             match block {
                 None => visit(start, first, Some("its checksum does not fit")),
-                Some(_) if !is_in_place => visit(start, first, Some("no document begins there")),
+                Some(_) if !is_on_grid => visit(start, first, Some("no document begins there")),
                 Some(block) => {
                     let last = block.last().unwrap_or(0);
                     visit(start, SeriesId(first.0 + last), None);
@@ -291,8 +291,8 @@ impl PartitionReader {
         visit: &mut dyn FnMut(UnixMillis, u32, Option<ShellBlock>),
     ) -> Result<(), StoreError> {
         let partition = &self.partition;
-        let since = since.max(partition.place.id.start);
-        if since >= partition.place.end {
+        let since = since.max(partition.grid.id.start);
+        if since >= partition.grid.end {
             return Ok(());
         }
         partition.file.guard("read", || {
@@ -300,7 +300,7 @@ impl PartitionReader {
             let rows = table.range(partition.key_of_block(since, 0)..);
             for row in rows.map_err(partition.fail("read"))? {
                 let (key, bytes) = row.map_err(partition.fail("read"))?;
-                let (start, number) = partition.place_of(key.value());
+                let (start, number) = partition.document_of(key.value());
                 if start < since {
                     continue; // the same second
                 }

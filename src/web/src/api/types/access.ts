@@ -5,7 +5,7 @@ export type Scope = "ingest" | "read" | "objects" | "admin" | "operate";
 
 /** `/api/v1/access/keys` */
 export interface KeysAnswer {
-  /** Whether the daemon requires keys. */
+  /** True if the daemon requires keys. */
   access: boolean;
   keys: KeyEntry[];
 }
@@ -23,7 +23,7 @@ export interface KeyEntry {
   created: number;
   created_by: string;
   expires: number | null;
-  /** The life of each secret, when the holder of the key renews it. */
+  /** The lifetime of each secret; `null` when the holder of the key may not renew it. */
   life_ms: number | null;
   /** The time until which the previous secret is valid, after a rotation. */
   overlap_until: number | null;
@@ -44,7 +44,7 @@ export interface KeyWithToken {
   token: string;
 }
 
-/** `/api/v1/access/codes`: one-time codes, of which each makes one key. */
+/** `/api/v1/access/codes`: one-time codes, each for one key. */
 export interface CodesAnswer {
   codes: CodeEntry[];
 }
@@ -59,7 +59,7 @@ export interface CodeEntry {
   created: number;
   created_by: string;
   expires: number;
-  /** The life of the key, which its agent renews. */
+  /** The lifetime of the key, which its agent renews. */
   key_life_ms: number | null;
 }
 
@@ -81,7 +81,7 @@ export type Roles = Record<string, Role>;
 
 /** `/api/v1/access/me`: the caller. */
 export interface CallerAnswer {
-  /** Whether access control is on. */
+  /** True if access control is on. */
   access: boolean;
   /** The kind of credentials; `none` while access control is off. */
   kind: "user" | "key" | "client" | "none";
@@ -94,12 +94,12 @@ export interface CallerAnswer {
   project: string;
   /** The projects among which the caller may choose. */
   projects: string[];
-  /** Whether logging in requires a code. */
+  /** True if logging in requires a code. */
   totp: boolean;
-  /** Whether the user must set up a second factor before all else. */
+  /** True if the user must set up a second factor before anything else. */
   totp_required: boolean;
   password: boolean;
-  /** The header of changes; `null` without a session. */
+  /** The text for the header of requests for changes; `null` without a session. */
   csrf: string | null;
   /** The latest end of the session. */
   expires: number | null;

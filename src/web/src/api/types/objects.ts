@@ -80,7 +80,7 @@ export interface MetricQuery {
   /** `name=value` pairs, separated by commas. */
   tags: string;
   group_by?: string;
-  /** Whether all series, or all series with equal values of `group_by`, are merged. */
+  /** True if all series, or all series with equal values of `group_by`, are merged. */
   merge?: boolean;
   /** The number of series with the largest values; not together with `bottom`. */
   top?: number;

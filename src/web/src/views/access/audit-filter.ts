@@ -20,7 +20,7 @@ export interface AuditFilter {
   until: string;
 }
 
-/** The parameters of a request; the rest of the filter is complete when times are. */
+/** Returns the parameters of a request; an incomplete time counts as no bound. */
 export function paramsOf(
   { who, range, from, until }: AuditFilter,
   zone: string,

@@ -50,7 +50,7 @@ export function Audit() {
     return api.audit({ ...paramsOf(filter, zone, now()), ...page, limit: PAGE }, signal);
   };
   const { data, error, reload } = useResource(filterKey, (signal) => load(undefined, signal), {
-    // Older pages continue the first one, which therefore stays.
+    // Older pages follow the first one, which is therefore not refreshed.
     everyMs: older.value === undefined ? REFRESH_MS : undefined,
     isKeptBetween: true,
   }).value;

@@ -1,4 +1,4 @@
-/** A password that an administrator sets and hands over: readable, and generated on request. */
+/** A field for the password that an administrator sets for a user: readable, can be generated. */
 import type { Signal } from "@preact/signals";
 import { useId } from "preact/hooks";
 import { CopyButton } from "../../parts/copy-button";

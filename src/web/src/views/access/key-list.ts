@@ -1,4 +1,4 @@
-/** The list of keys: its order, its filter, and the state of a key. Pure. */
+/** The order and the filter of the list of keys, and the state of a key. Pure. */
 import type { KeyEntry } from "../../api/types";
 import { DAY } from "../../model/zone";
 
@@ -12,7 +12,7 @@ export interface KeyState {
   label: string;
 }
 
-/** The state that the reader should notice, or else that the key is valid. */
+/** Returns the state of a key that the reader should notice, or else `Valid`. */
 export function keyState({ expires, overlap_until }: KeyEntry, now: number): KeyState {
   if (expires !== null && expires <= now) return { tone: "bad", label: "Expired" };
   if (expires !== null && expires - now < SOON_MS) return { tone: "warn", label: "Expires soon" };
@@ -20,7 +20,7 @@ export function keyState({ expires, overlap_until }: KeyEntry, now: number): Key
   return { tone: "good", label: "Valid" };
 }
 
-/** The keys that contain each word in their name, ID, scopes or senders. */
+/** Returns the keys that contain each word in their name, ID, scopes or senders. */
 export function keysMatching(keys: readonly KeyEntry[], text: string): KeyEntry[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   return keys.filter(({ name, id, scopes, senders }) => {
@@ -29,7 +29,7 @@ export function keysMatching(keys: readonly KeyEntry[], text: string): KeyEntry[
   });
 }
 
-/** The keys by name, newest first, next to expire first, or longest unused first. */
+/** Returns the keys by name, newest first, earliest expiry first, or longest unused first. */
 export function keysBy(keys: readonly KeyEntry[], column: KeyColumn): KeyEntry[] {
   const rank = {
     name: () => 0,

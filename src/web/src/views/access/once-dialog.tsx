@@ -12,7 +12,7 @@ interface Props {
   /** The name of the text, such as `Key`. */
   label: string;
   text: string;
-  /** What to know about the text. */
+  /** A hint about the text. */
   hint: string;
   onClose: () => void;
   children?: ComponentChildren;
@@ -45,7 +45,7 @@ export function OnceDialog({ title, label, text, hint, onClose, children }: Prop
           aria-describedby={hintId}
           value={text}
           onFocus={(event) => event.currentTarget.select()}
-          // The reader copied it by hand.
+          // The reader copied the text by hand.
           onCopy={() => (isCopied.value = true)}
         />
         <CopyButton text={text} class="primary" onCopy={note} />

@@ -39,7 +39,7 @@ export function ChangeUserDialog({ user, onClose, onDone }: Props) {
     if (isPasswordSet.value) changes.password = password.value;
     void run(async () => {
       if (Object.keys(changes).length > 0) await api.changeUser(user.name, changes);
-      // The caller's session has changed too.
+      // A change of the caller's own user changes the caller's session, too.
       if (user.name === caller.peek()?.name) await loadCaller();
       onDone();
       onClose();

@@ -13,14 +13,14 @@ export function isSilenced({ alert }: Pick<ListedAlert, "alert">): boolean {
   return (alert.silencedBy ?? []).length > 0;
 }
 
-/** Severities from the worst; unknown severities come last. */
+/** Severities, the worst first; unknown severities come last. */
 const SEVERITIES = ["critical", "page", "error", "high", "warning", "warn", "info"];
 
 export function severityOf({ labels }: { labels: Tags }): string {
   return labels["severity"] ?? "";
 }
 
-function stateRank(alert: Alert): number {
+function rankOf(alert: Alert): number {
   const place = SEVERITIES.indexOf(severityOf(alert).toLowerCase());
   return place < 0 ? SEVERITIES.length : place;
 }
@@ -46,7 +46,7 @@ function compareAlerts(a: ListedAlert, b: ListedAlert): number {
   const state = (row: ListedAlert) => (isSilenced(row) ? 2 : row.alert.state === "firing" ? 0 : 1);
   return (
     state(a) - state(b) ||
-    stateRank(a.alert) - stateRank(b.alert) ||
+    rankOf(a.alert) - rankOf(b.alert) ||
     Date.parse(b.alert.activeAt) - Date.parse(a.alert.activeAt) ||
     (a.key < b.key ? -1 : 1)
   );
@@ -55,7 +55,7 @@ function compareAlerts(a: ListedAlert, b: ListedAlert): number {
 /** The severities of alerts with their numbers, the worst first. */
 export function severitiesOf(listed: readonly ListedAlert[]): { name: string; count: number }[] {
   const counts = new Map<string, number>();
-  for (const { alert } of [...listed].sort((a, b) => stateRank(a.alert) - stateRank(b.alert))) {
+  for (const { alert } of [...listed].sort((a, b) => rankOf(a.alert) - rankOf(b.alert))) {
     const name = severityOf(alert);
     if (name !== "") counts.set(name, (counts.get(name) ?? 0) + 1);
   }
@@ -70,7 +70,7 @@ export interface AlertGroup {
   alerts: ListedAlert[];
 }
 
-/** More alerts of a rule are one line until the reader unfolds it. */
+/** Up to this number, alerts of a rule are listed one by one; more are one folded line. */
 const SINGLE_MAX = 3;
 
 /** Groups alerts by rule, each at the place of its first alert; few alerts stay on their own. */
@@ -147,8 +147,8 @@ export function namesakes(group: RuleGroup, name: string): Rule[] {
 }
 
 /**
- * The rule's name in the address: `group/rule`, and the severity of rules with the same name, which
- * stays when rules are added; or their number if severities do not distinguish them.
+ * The rule's name in the address: `group/rule`. Rules with the same name have their severity behind
+ * it, which stays when rules are added, or their number if severities do not distinguish them.
  */
 export function nameOfRule(group: RuleGroup, rule: Rule): string {
   const same = namesakes(group, rule.name);
@@ -159,7 +159,7 @@ export function nameOfRule(group: RuleGroup, rule: Rule): string {
   return `${group.name}/${rule.name}/${ending}`;
 }
 
-/** The rule of a name in the address; of rules with the same name, the first if none is specified. */
+/** The rule that the address names; of rules with the same name, by default the first. */
 export function ruleNamed(groups: readonly RuleGroup[], name: string) {
   const all = groups.flatMap((group) => group.rules.map((rule) => ({ group, rule })));
   return (

@@ -79,7 +79,7 @@ export function placePanel<P extends PlacedPanel>(
 
 const positionOf = ({ x, y }: GridArea) => ({ x, y });
 
-/** Whether `a` covers more than half of `b`. */
+/** Returns true if `a` covers more than half of `b`. */
 function coversHalf(a: GridArea, b: GridArea): boolean {
   return Math.abs(a.x - b.x) * 2 < b.w && Math.abs(a.y - b.y) * 2 < b.h;
 }

@@ -66,7 +66,7 @@ interface Chip {
 interface ChipsProps {
   tags: TagCounts[];
   choice: Choice;
-  /** Whether all tags are shown. */
+  /** True if all tags are shown. */
   isOpen: Signal<boolean>;
 }
 

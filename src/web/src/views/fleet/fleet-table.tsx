@@ -19,7 +19,7 @@ const NAVIGATION_HEIGHT = 60;
 interface Props {
   rows: Row[];
   choice: Choice;
-  /** Whether sparklines are loaded, so that a missing sparkline is not shown as loading. */
+  /** True if sparklines are loaded, so that a missing sparkline is not shown as loading. */
   hasLines: boolean;
   /** Called when the reader begins or stops pointing at a row or moving through rows. */
   hold: (held: boolean) => void;

@@ -39,7 +39,7 @@ export interface Row {
 
 const BADNESS: Record<HostState, number> = { up: 0, stopped: 1, late: 2, down: 3 };
 
-/** Whether no ping of a host is expected now. */
+/** Returns true if no ping of a host is expected now. */
 export function isAway({ state }: Host): boolean {
   return state === "down" || state === "stopped";
 }

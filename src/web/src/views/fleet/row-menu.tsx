@@ -44,7 +44,7 @@ export function RowMenu({ host, isActive, remove }: Props) {
   );
 }
 
-/** Whether there is more space above a button than below it. */
+/** Returns true if there is more space above a button than below it. */
 function isLow(button: HTMLElement | null): boolean {
   return (button?.getBoundingClientRect().bottom ?? 0) > innerHeight - 200;
 }

@@ -23,7 +23,7 @@ interface AllMetricsProps {
   frame: TimeFrame;
   name: string;
   series: readonly SeriesEntry[];
-  /** Whether the first groups are open, because the view has no other charts. */
+  /** True if the first groups are open, because the view has no other charts. */
   isOpen: boolean;
 }
 

@@ -39,7 +39,7 @@ struct Answer {
 /// The thread of a source, as seen by the sampling thread.
 #[derive(Debug)]
 pub(super) struct Worker {
-    place: String,
+    object: String,
     interval_ms: i64,
     requests: SyncSender<SampleRequest>,
     answers: Receiver<Answer>,
@@ -68,7 +68,7 @@ impl Worker {
     ) -> std::io::Result<Self> {
         let (requests, request_receiver) = sync_channel::<SampleRequest>(1);
         let (answer_sender, answers) = sync_channel(1);
-        let place = source.place();
+        let object = source.object();
         let builder = thread::Builder::new().name(source.name().to_owned()).stack_size(STACK_BYTES);
         builder.spawn(move || {
             for SampleRequest { tick_ms, is_alone } in request_receiver {
@@ -87,7 +87,7 @@ impl Worker {
         let (last_report, pending_ms) = (LastReport::default(), None);
         let last_series = LastSeries::default();
         Ok(Self {
-            place,
+            object,
             interval_ms,
             requests,
             answers,
@@ -129,7 +129,7 @@ impl Worker {
                     let overdue_for = Duration::from_millis(now_ms.abs_diff(pending_ms));
                     self.last_report = LastReport::default();
                     return readings
-                        .problem(&*self.place, format!("no answer for {overdue_for:?}"));
+                        .problem(&*self.object, format!("no answer for {overdue_for:?}"));
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
@@ -139,7 +139,7 @@ impl Worker {
         }
         if self.has_ended {
             self.last_report = LastReport::default();
-            readings.problem(&*self.place, "the thread of the source has ended");
+            readings.problem(&*self.object, "the thread of the source has ended");
         }
         self.last_report.clone_into(readings);
     }
@@ -153,7 +153,7 @@ impl Worker {
         self.pending_ms = None;
         let Answer { tick_ms, readings: mut answered, result } = answer;
         if let Err(cause) = result {
-            answered.problem(&*self.place, cause);
+            answered.problem(&*self.object, cause);
         }
         self.last_report =
             LastReport { problems: answered.problems().clone(), watched: answered.take_watched() };
@@ -195,7 +195,7 @@ impl LastSeries {
 
 impl LastReport {
     fn clone_into(&self, readings: &mut Readings) {
-        self.problems.iter().for_each(|(place, cause)| readings.problem(place.clone(), cause));
+        self.problems.iter().for_each(|(object, cause)| readings.problem(object.clone(), cause));
         self.watched.iter().for_each(|host| readings.watched(host.clone()));
     }
 }

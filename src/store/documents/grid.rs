@@ -1,15 +1,15 @@
-//! The place of a partition in time, and the span of its documents.
+//! The time grid of a partition: its start and end, its documents and their slots.
 //!
-//! Neither ever changes. Changed settings apply to new partitions, which end where they meet
+//! A grid never changes. Changed settings apply to new partitions, which end where they meet
 //! existing partitions. Must never know: files.
 
 use std::ops::Range;
 
 use crate::model::{Granularity, GranularityIndex, PartitionId, Span, UnixMillis};
 
-/// The span of a partition, and the span of its documents.
+/// The span of a partition, divided into documents and slots.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct PartitionGrid {
     pub(crate) id: PartitionId,
     /// The end, exclusive.
     pub(crate) end: UnixMillis,
@@ -19,13 +19,13 @@ pub(crate) struct Place {
     pub(crate) document: Span,
 }
 
-impl Place {
-    /// Creates the place of a partition whose documents have a span.
+impl PartitionGrid {
+    /// Creates the grid of a partition whose documents have a span.
     pub(crate) fn new(id: PartitionId, end: UnixMillis, width_ms: i64, document: Span) -> Self {
         Self { id, end, width_ms, document }
     }
 
-    /// Returns the place of a new partition that contains `at`, between the partitions before and
+    /// Returns the grid of a new partition that contains `at`, between the partitions before and
     /// after it.
     pub(crate) fn between(
         granularity: &Granularity,
@@ -41,7 +41,7 @@ impl Place {
         // Documents must not extend beyond the partition. If they would, they get the length of the
         // documents in a neighbouring partition.
         let fits = |span: &Span| span.start_of(start) == start && span.start_of(end) == end;
-        let neighbours = [before, after].into_iter().flatten().map(|place| place.document);
+        let neighbours = [before, after].into_iter().flatten().map(|grid| grid.document);
         let mut spans = std::iter::once(granularity.document).chain(neighbours);
         let document = spans.find(fits).unwrap_or(Span::Fixed(granularity.width_ms));
         Self::new(PartitionId { granularity: index, start }, end, granularity.width_ms, document)
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn longer_partitions_are_cut_at_older_ones() {
-        let old = Place::new(
+        let old = PartitionGrid::new(
             PartitionId {
                 granularity: GranularityIndex::FINEST,
                 start: at("2026-11-21T06:00:00Z"),
@@ -115,9 +115,9 @@ mod tests {
             let (day, time) = (granularity(60_000, document, "1d"), at(time));
             let (before, after) =
                 if time < old.id.start { (None, Some(&old)) } else { (Some(&old), None) };
-            let place = Place::between(&day, GranularityIndex::FINEST, time, before, after);
-            assert_eq!((place.id.start, place.end), (at(start), at(end)), "{time}");
-            assert_eq!(place.document.to_string(), documents, "{time}");
+            let grid = PartitionGrid::between(&day, GranularityIndex::FINEST, time, before, after);
+            assert_eq!((grid.id.start, grid.end), (at(start), at(end)), "{time}");
+            assert_eq!(grid.document.to_string(), documents, "{time}");
         };
         let (midnight, six) = ("2026-11-21T00:00:00Z", "2026-11-21T06:00:00Z");
         let (noon, tomorrow) = ("2026-11-21T12:00:00Z", "2026-11-22T00:00:00Z");
@@ -134,28 +134,28 @@ mod tests {
 
     proptest! {
         #[test]
-        fn places_of_any_settings_hold_their_time_and_never_overlap(
+        fn grids_of_any_settings_contain_their_time_and_never_overlap(
             steps in prop::collection::vec((0..4_usize, 0..200_i64), 1..40)
         ) {
             let settings = [("1h", "6h"), ("30m", "1d"), ("45m", "3h"), ("1h", "1w")];
             let settings = settings.map(|(document, partition)| granularity(60_000, document, partition));
-            let mut places: Vec<Place> = Vec::new();
+            let mut grids: Vec<PartitionGrid> = Vec::new();
             for (which, hours) in steps {
                 let time = at("2026-11-16T00:30:00Z").plus(hours * HOUR);
-                if places.iter().any(|place| place.range().contains(&time.0)) {
+                if grids.iter().any(|grid| grid.range().contains(&time.0)) {
                     continue;
                 }
-                let before = places.iter().rfind(|place| place.end <= time).cloned();
-                let after = places.iter().find(|place| place.id.start > time).cloned();
-                let place =
-                    Place::between(&settings[which], GranularityIndex::FINEST, time, before.as_ref(), after.as_ref());
-                prop_assert!(place.range().contains(&time.0));
-                prop_assert_eq!(place.document_start(place.id.start), place.id.start);
-                prop_assert_eq!(place.document_start(place.end), place.end);
-                let overlaps = |other: &Place| other.id.start < place.end && place.id.start < other.end;
-                prop_assert!(!places.iter().any(overlaps));
-                places.push(place);
-                places.sort_by_key(|place| place.id.start);
+                let before = grids.iter().rfind(|grid| grid.end <= time).cloned();
+                let after = grids.iter().find(|grid| grid.id.start > time).cloned();
+                let grid =
+                    PartitionGrid::between(&settings[which], GranularityIndex::FINEST, time, before.as_ref(), after.as_ref());
+                prop_assert!(grid.range().contains(&time.0));
+                prop_assert_eq!(grid.document_start(grid.id.start), grid.id.start);
+                prop_assert_eq!(grid.document_start(grid.end), grid.end);
+                let overlaps = |other: &PartitionGrid| other.id.start < grid.end && grid.id.start < other.end;
+                prop_assert!(!grids.iter().any(overlaps));
+                grids.push(grid);
+                grids.sort_by_key(|grid| grid.id.start);
             }
         }
     }
