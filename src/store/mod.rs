@@ -78,7 +78,10 @@ pub use handle::{
     CheckedFile, ClosedStore, Count, Counters, LastSample, SealReport, Store, append_audit,
 };
 pub use head::row::{HeadRow, HeadRowWriter};
-pub use journal::record_log::{LogFault, RECORD_BYTES_MAX, RecordLog, RecordVisitor};
+pub use journal::{
+    file_log::FileLog,
+    record_log::{LogFault, RECORD_BYTES_MAX, RecordLog, RecordVisitor},
+};
 pub use limits::StoreLimits;
 pub use objects::{
     KEYS_MAX, ListedObject, OBJECT_BYTES_MAX, OBJECT_NAME_BYTES_MAX, OBJECTS_BYTES_MAX,

@@ -15,6 +15,7 @@ pub(crate) mod epoch_row;
 mod epochs;
 pub(crate) mod erasure_row;
 mod erasures;
+pub(crate) mod file_log;
 mod files;
 mod free;
 pub(crate) mod granularities;
@@ -225,11 +226,20 @@ impl Journal {
         after: u64,
         mut out: impl FnMut(u64, Record) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
-        self.log.lock().replay(after, |number, bytes| {
+        self.records_after(after, |number, bytes| {
             let record = record::batches::decode(bytes)
                 .ok_or_else(|| corrupt(format!("record {number} cannot be read")))?;
             out(number, record)
         })
+    }
+
+    /// Visits the bytes of the records after `after`, in order.
+    fn records_after(
+        &self,
+        after: u64,
+        out: impl FnMut(u64, &[u8]) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        self.log.lock().replay(after, out)
     }
 }
 
