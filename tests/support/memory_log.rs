@@ -92,7 +92,7 @@ impl RecordLog for MemoryLog {
     }
 
     fn cut(&mut self, through: u64) -> Result<(), LogFault> {
-        let mut state = self.state();
+        let state = &mut *self.state();
         let through = through.min(state.records.last_key_value().map_or(state.cut, |last| *last.0));
         state.cut = state.cut.max(through);
         state.records = state.records.split_off(&(state.cut + 1));
