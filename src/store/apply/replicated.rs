@@ -25,14 +25,21 @@ pub(crate) struct Replicated {
     replay: Replay,
     /// The last record whose changes are in the tables.
     changes_through: u64,
-    /// The time of the latest record since the start.
+    /// The latest time of a record, or of a checkpoint before the start.
     pub(crate) last_now: UnixMillis,
 }
 
 impl Replicated {
-    pub(crate) fn new(store: Store, replay: Replay, changes_through: u64) -> Self {
+    /// Continues at `last_now`, the time of the last checkpoint.
+    pub(crate) fn new(
+        store: Store,
+        replay: Replay,
+        changes_through: u64,
+        last_now: UnixMillis,
+    ) -> Self {
         store.inner.files_through.store(replay.files_through(), Ordering::Relaxed);
-        Self { store, replay, changes_through, last_now: UnixMillis::EARLIEST }
+        store.inner.record_time.store(last_now.0, Ordering::Relaxed);
+        Self { store, replay, changes_through, last_now }
     }
 
     /// Returns the last applied record.
@@ -64,8 +71,9 @@ impl Replicated {
             record.erasure = None;
         }
         let is_barrier = record.erasure.is_some() || !is_in_tables && record.is_barrier();
-        // In this order, as in a snapshot.
-        let _no_sealing = is_barrier.then(|| store.inner.sealing.lock());
+        // In this order, as in a snapshot. The caller that holds the lock of checkpoints erases.
+        let sets_retentions = is_barrier && !record.retentions.is_empty();
+        let _no_sealing = sets_retentions.then(|| store.inner.sealing.lock());
         let _no_checkpoint =
             (is_barrier && held.is_none()).then(|| store.inner.checkpointing.lock());
         if is_barrier {
@@ -78,6 +86,7 @@ impl Replicated {
             self.store_changes(number, &record)?;
         }
         self.last_now = self.last_now.max(record.now);
+        store.inner.record_time.store(self.last_now.0, Ordering::Relaxed);
         self.replay.apply(&store, number, record, is_in_tables)
     }
 

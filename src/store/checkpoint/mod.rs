@@ -62,7 +62,7 @@ impl Store {
 
     /// Runs a checkpoint. The caller holds the lock of checkpoints.
     pub(super) fn checkpoint_held(&self, now: Moment) -> Result<CheckpointReport, StoreError> {
-        let inner = &*self.inner;
+        let (inner, now) = (&*self.inner, self.time_of_retention(now));
         // The erasure must be complete before files receive cells that were accepted after it.
         self.settle_erasure()?;
         let counters = &inner.counters;

@@ -29,7 +29,7 @@ pub(crate) mod projects;
 pub(crate) mod record;
 pub(crate) mod record_log;
 pub(crate) mod register;
-mod replicated;
+pub(crate) mod replicated;
 pub(crate) mod series_row;
 
 use std::sync::{

@@ -5,7 +5,7 @@
 //! some of these records already, up to the stored number, and the replay skips these changes.
 //! Must never know: the log, batches.
 
-use redb::ReadableTable;
+use redb::{ReadTransaction, ReadableTable};
 
 use super::{
     CHANGES_THROUGH_KEY, Journal, META, SERIES,
@@ -54,6 +54,16 @@ impl Journal {
         self.store_changes(0, &Record::of_changes(UnixMillis(0)), &[])
     }
 
+    /// Returns the time since which a level has all samples, whenever retention deleted others: the
+    /// limit of the retention before the last change.
+    pub(crate) fn kept_since(&self, level: &str) -> Result<UnixMillis, StoreError> {
+        let (txn, key) = (self.file.read()?, kept_key(level));
+        let stored = self
+            .file
+            .guard("read", || stored(&txn.open_table(META).map_err(fail("read"))?, &key))?;
+        Ok(UnixMillis(stored.number.filter(|_| stored.is_sound(&key)).unwrap_or(0) as i64))
+    }
+
     fn has_series(&self) -> Result<bool, StoreError> {
         let txn = self.file.read()?;
         self.file.guard("read", || {
@@ -79,7 +89,24 @@ impl Journal {
             }
             set_retentions(txn, retentions.iter().copied())?;
             let mut meta = txn.open_table(META).map_err(fail(OPERATION))?;
+            for (level, _, since) in retentions {
+                let key = kept_key(level);
+                let before = stored(&meta, &key)?.number.unwrap_or(0);
+                let since = before.max(since.0.max(0) as u64);
+                set_number(&mut meta, &key, since).map_err(fail(OPERATION))?;
+            }
             set_number(&mut meta, CHANGES_THROUGH_KEY, number).map_err(fail(OPERATION))
         })
     }
+}
+
+/// The key of the time since which a level has all samples.
+fn kept_key(level: &str) -> String {
+    format!("kept_since/{level}")
+}
+
+/// Returns true when the tables are those of a replica.
+pub(crate) fn is_replica(txn: &ReadTransaction) -> Result<bool, StoreError> {
+    let meta = txn.open_table(META).map_err(fail("read"))?;
+    Ok(stored(&meta, CHANGES_THROUGH_KEY)?.number.is_some())
 }

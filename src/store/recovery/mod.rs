@@ -9,7 +9,7 @@ mod lost_head;
 
 use std::sync::{
     Arc,
-    atomic::{AtomicBool, AtomicU64, AtomicUsize},
+    atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize},
 };
 
 use parking_lot::{Mutex, RwLock};
@@ -172,6 +172,7 @@ impl Store {
             checkpointing: Mutex::new(()),
             followed: Followed::default(),
             files_through: AtomicU64::new(0),
+            record_time: AtomicI64::new(i64::MAX),
             erasure: Mutex::default(),
             sealing: Mutex::new(()),
             counters: Counters::default(),

@@ -3,7 +3,7 @@
 //!
 //! It covers what queries see and what later records depend on: levels, series with their classes,
 //! states of series, windows of senders, and the cells of memory, head and documents. It omits
-//! deleted series, slots beyond the retention, and the times since which levels are complete,
+//! deleted series, slots beyond the present and earlier retentions, and the times since which levels are complete,
 //! because these depend on the time of local work. The order of additions changes the last bits of
 //! a cell's sum, so sums are added up and compared with a tolerance; all else is hashed.
 //!
@@ -188,14 +188,16 @@ impl Store {
         let (document, partition, retention) = (level.document, level.partition, level.retention());
         let text = format!("{} {document} {partition} {retention}", level.name);
         digest.add("levels", text.as_bytes());
+        let since = self.inner.journal.kept_since(&level.name)?;
         let (part, mut slots) = (format!("cells of {}", level.name), Vec::new());
+        let is_kept = |start: UnixMillis| start >= since && level.keeps(start, now);
         for span in self.spans_with_cells(index)? {
             for ids in series.chunks(CHUNK) {
                 let times = UnixMillis(span.start)..UnixMillis(span.end);
                 let view = self.view_level(index, times, ids.to_vec())?;
                 for id in ids {
                     view.slots_into(*id, Columns::ALL, &mut slots)?;
-                    for slot in slots.iter().filter(|slot| level.keeps(slot.start, now)) {
+                    for slot in slots.iter().filter(|slot| is_kept(slot.start)) {
                         digest.add_cell(&part, &level.name, (*id, slot.start.0), &slot.cell);
                     }
                 }

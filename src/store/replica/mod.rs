@@ -90,7 +90,7 @@ impl Replica {
         let stored = if is_new { None } else { Some(as_set(&known, JOURNAL_FILE)?) };
         let set = stored.unwrap_or_else(|| granularities.clone()).with_own_retentions();
         let rules = is_new.then_some(rules);
-        let Opened { store, epochs, has_new_epoch, .. } =
+        let Opened { store, epochs, has_new_epoch, last_run } =
             Store::open_files(medium, journal, &known, (Arc::new(set), rules), now)?;
         store.restore_erasure()?;
         let replay = Replay::begin(&store)?;
@@ -101,7 +101,8 @@ impl Replica {
             store.inner.journal.begin_replica()?;
         }
         let changes_through = store.inner.journal.changes_through()?.unwrap_or(0);
-        let replicated = Replicated::new(store.clone(), replay, changes_through);
+        let last_now = last_run.unwrap_or(UnixMillis::MIN);
+        let replicated = Replicated::new(store.clone(), replay, changes_through, last_now);
         Ok((store, Self(replicated)))
     }
 
