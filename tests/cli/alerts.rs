@@ -59,7 +59,7 @@ pub(crate) fn poll_until<T>(
         if let Some(found) = find_answer() {
             return found;
         }
-        assert!(since.elapsed() < Duration::from_secs(30), "{what}: {}", daemon.log());
+        assert!(since.elapsed() < Duration::from_secs(60), "{what}: {}", daemon.log());
         std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -48,7 +48,7 @@ fn functions_of_values_and_of_increases_are_right_on_both_sides_of_a_change() {
                 }
             }
             let found = fixture.instant("avg_over_time(depth[5m])", 15 * MINUTE);
-            assert!(found.contains("several samples were merged"), "{found}");
+            assert!(found.contains("slots of 1m merged several samples"), "{found}");
             fixture.store.checkpoint(NOW).unwrap();
         }
     }

@@ -2,11 +2,14 @@
 //!
 //! Must never know: the store, the tree.
 
-use super::window::{WindowResult, merged_samples_error};
+use super::window::{Instead, WindowResult, merged_samples_error};
 use crate::{
     model::Kind,
-    query::promql::value::{annotations::Notes, windows::Window},
+    query::promql::value::{annotations::Notes, cells::TimedCell, windows::Window},
 };
+
+/// The last value of each slot; its changes from slot to slot are known.
+const OF_SLOTS: Instead = Instead::OfSlots("last_over_time");
 
 /// Counts values that differ from the previous value.
 pub(super) fn changes(window: &Window<'_>, _: &[f64], _: &Notes<'_>) -> WindowResult {
@@ -26,7 +29,7 @@ pub(super) fn changes(window: &Window<'_>, _: &[f64], _: &Notes<'_>) -> WindowRe
             Kind::Counter if cell.min > 0.0 => pairs,
             Kind::Gauge | Kind::Delta if cell.min == cell.max => 0.0,
             Kind::Gauge | Kind::Delta | Kind::Counter => {
-                return Err(merged_samples_error("changes", "min_over_time and max_over_time"));
+                return Err(merged_samples_error("changes", OF_SLOTS, window, cell));
             }
         };
         changes += changes_within + f64::from(u8::from(at_start));
@@ -36,7 +39,7 @@ pub(super) fn changes(window: &Window<'_>, _: &[f64], _: &Notes<'_>) -> WindowRe
 }
 
 /// Counts values that are smaller than the previous value.
-pub(super) fn resets(window: &Window<'_>, _: &[f64], _: &Notes<'_>) -> WindowResult {
+pub(super) fn resets(window: &Window<'_>, _: &[f64], notes: &Notes<'_>) -> WindowResult {
     let mut resets = 0.0;
     let mut before: Option<f64> = None;
     for portion in window.portions() {
@@ -48,25 +51,34 @@ pub(super) fn resets(window: &Window<'_>, _: &[f64], _: &Notes<'_>) -> WindowRes
             f64::from(u8::from(cell.last < cell.first))
         } else if window.kind == Kind::Counter {
             let earlier = before.or_else(|| window.before().map(|cell| cell.last));
-            // The increase up to the first reading, if it is known.
-            let to_first = match earlier {
-                Some(earlier) if cell.first < earlier => cell.first,
-                Some(earlier) => cell.first - earlier,
-                None => cell.sum - (cell.last - cell.first),
-            };
-            let without_resets = to_first + cell.last - cell.first;
-            let noise = 1e-9 * cell.sum.abs().max(cell.last.abs());
-            if (cell.sum - without_resets).abs() > noise || to_first < -noise {
-                return Err(merged_samples_error("resets", "increase"));
+            let has_reset = has_reset(cell, earlier);
+            if has_reset {
+                notes.warn(|| {
+                    "resets counts at most one reset inside of a slot, because several samples \
+                     were merged into it"
+                        .to_owned()
+                });
             }
-            0.0
+            f64::from(u8::from(has_reset))
         } else if cell.min == cell.max {
             0.0
         } else {
-            return Err(merged_samples_error("resets", "min_over_time and max_over_time"));
+            return Err(merged_samples_error("resets", OF_SLOTS, window, cell));
         };
         resets += inside + f64::from(u8::from(at_start));
         before = Some(cell.last);
     }
     Ok(Some(resets))
+}
+
+/// Returns true when a counter was reset between the first and the last reading of a cell. Its
+/// increase then contains a reading before a reset.
+fn has_reset(cell: &TimedCell, earlier: Option<f64>) -> bool {
+    let to_first = match earlier {
+        Some(earlier) if cell.first < earlier => cell.first,
+        Some(earlier) => cell.first - earlier,
+        None => return cell.last < cell.first,
+    };
+    let noise = 1e-9 * cell.sum.abs().max(cell.last.abs());
+    cell.last < cell.first || cell.sum - (to_first + cell.last - cell.first) > noise
 }

@@ -3,7 +3,7 @@
 //! A function succeeds on a merged cell when the cell's aggregates determine the result. Otherwise
 //! the function fails, and the error names an alternative. Must never know: the store, the tree.
 
-use super::window::{RangeFunction, WindowResult, merged_samples_error, seconds};
+use super::window::{Instead, RangeFunction, WindowResult, merged_samples_error, seconds};
 use crate::query::QueryError;
 use crate::{
     model::Kind,
@@ -44,13 +44,18 @@ fn count(window: &Window<'_>) -> f64 {
 
 /// Returns the sum of the values of a portion. Cells of counters contain increases instead of
 /// values.
-fn sum_of_values(portion: &Portion<'_>, kind: Kind, function: &str) -> Result<f64, QueryError> {
+fn sum_of_values(
+    portion: &Portion<'_>,
+    window: &Window<'_>,
+    function: &str,
+) -> Result<f64, QueryError> {
+    let kind = window.kind_of(portion.cell);
     if kind != Kind::Counter {
         return Ok(portion.sum());
     }
-    let alternatives = "rate, increase, min_over_time or max_over_time for a counter";
-    let values =
-        known_values(portion, kind).ok_or_else(|| merged_samples_error(function, alternatives))?;
+    let others = Instead::Others("rate, increase, min_over_time or max_over_time for a counter");
+    let values = known_values(portion, kind)
+        .ok_or_else(|| merged_samples_error(function, others, window, portion.cell))?;
     Ok(values.iter().map(|(value, times)| value * f64::from(*times)).sum())
 }
 
@@ -66,8 +71,7 @@ fn for_each_sum(
         return Ok(());
     }
     for portion in window.portions() {
-        let kind = window.kind_of(portion.cell);
-        add(sum_of_values(&portion, kind, function)?, f64::from(portion.count()));
+        add(sum_of_values(&portion, window, function)?, f64::from(portion.count()));
     }
     Ok(())
 }
@@ -148,9 +152,10 @@ fn known_values(portion: &Portion<'_>, kind: Kind) -> Option<Vec<(f64, u32)>> {
 fn all_values(window: &Window<'_>, function: &str) -> Result<Vec<(f64, u32)>, QueryError> {
     let mut values = Vec::with_capacity(window.cells().len());
     for portion in window.portions() {
-        let alternatives = "avg_over_time, min_over_time or max_over_time";
         let known = known_values(&portion, window.kind_of(portion.cell));
-        values.extend(known.ok_or_else(|| merged_samples_error(function, alternatives))?);
+        values.extend(known.ok_or_else(|| {
+            merged_samples_error(function, Instead::OfSlots("avg_over_time"), window, portion.cell)
+        })?);
     }
     Ok(values)
 }

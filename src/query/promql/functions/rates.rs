@@ -128,7 +128,7 @@ fn instant_rate(window: &Window<'_>, notes: &Notes<'_>) -> Option<f64> {
     (passed > 0.0).then(|| grown / passed)
 }
 
-fn smoothing(window: &Window<'_>, arguments: &[f64], _: &Notes<'_>) -> WindowResult {
+fn smoothing(window: &Window<'_>, arguments: &[f64], notes: &Notes<'_>) -> WindowResult {
     let [smooth, trend] = [0, 1].map(|index| arguments.get(index).copied().unwrap_or(f64::NAN));
     for (factor, name, short) in [(smooth, "smoothing", "sf"), (trend, "trend", "tf")] {
         // NaN is accepted and results in NaN, as in Prometheus.
@@ -137,6 +137,13 @@ fn smoothing(window: &Window<'_>, arguments: &[f64], _: &Notes<'_>) -> WindowRes
                 "invalid {name} factor. Expected: 0 < {short} < 1, got: {factor:.6}"
             )));
         }
+    }
+    if window.has_merged() {
+        notes.inform(|| {
+            "double_exponential_smoothing uses the first and the last sample of each slot, because \
+             several samples were merged into it"
+                .to_owned()
+        });
     }
     let mut readings = window.readings().map(|(_, value)| value);
     let (Some(first), Some(second)) = (readings.next(), readings.next()) else { return Ok(None) };
@@ -220,5 +227,23 @@ mod tests {
         assert_eq!(answer("resets", &cells, Kind::Counter, 59_000, 179_000).unwrap(), Some(0.0));
         let gauge = counter(10, Kind::Gauge);
         assert!(answer("changes", &gauge, Kind::Gauge, 59_000, 179_000).is_err());
+    }
+
+    #[test]
+    fn resets_inside_of_a_merged_cell_count_once_with_a_warning() {
+        let of = |values: &[f64]| {
+            let readings = (0..).step_by(10).zip(values.iter().copied());
+            let cells = cells_of_readings(Kind::Counter, readings);
+            let (notes, to) = (RefCell::default(), 120_000);
+            let window =
+                Cursor::default().window(&cells, Kind::Counter, Frame::of_minutes(-60_000, to));
+            let found = function("resets").unwrap()(&window, &[], &Notes::new(&notes)).unwrap();
+            (found.unwrap(), notes.borrow().warnings.len())
+        };
+        assert_eq!(of(&[1.0, 5.0, 9.0, 12.0, 13.0, 20.0, 25.0, 30.0, 31.0]), (0.0, 0));
+        assert_eq!(of(&[5.0, 9.0, 12.0, 1.0, 2.0, 3.0, 9.0, 9.0, 9.0]), (1.0, 1));
+        assert_eq!(of(&[1.0, 5.0, 9.0, 12.0, 13.0, 20.0, 25.0, 2.0, 31.0]), (1.0, 1));
+        // A reset between two cells is known.
+        assert_eq!(of(&[1.0, 5.0, 9.0, 12.0, 13.0, 20.0, 2.0, 30.0, 31.0]), (1.0, 0));
     }
 }

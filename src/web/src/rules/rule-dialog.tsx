@@ -128,7 +128,6 @@ export function RuleDialog({ draft: initialDraft, expressions, onClose }: RuleDi
           )}
           <p class="muted">
             Save the rule as a file that <code>alerts.rules</code> names, and reload the daemon.
-            After a change to <code>alerts.rules</code> itself, restart the daemon.
           </p>
         </div>
       </div>

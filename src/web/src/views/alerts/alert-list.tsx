@@ -165,9 +165,8 @@ export function NoRules() {
       <Empty title="No rules">
         <p>
           Add rule files to the settings, <code>[alerts] rules = ["/etc/granary/rules/*.yml"]</code>
-          , and restart the daemon: it reads settings at its start. Later changes to rule files need
-          only a reload. deploy/rules/ contains rules to start with; the menu of a chart creates a
-          rule from its series.
+          , and reload the daemon; changes to rule files need a reload, too. deploy/rules/ contains
+          rules to start with; the menu of a chart creates a rule from its series.
         </p>
       </Empty>
     </section>
