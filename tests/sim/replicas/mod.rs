@@ -25,7 +25,7 @@ use crate::{
 use node::Node;
 
 /// The number of histories in a default run.
-const HISTORIES: u64 = 120;
+const HISTORIES: u64 = 300;
 /// The seed of the first history in a default run.
 const FIRST_SEED: u64 = 4_811_207_390_225;
 const NODES: usize = 3;
@@ -62,7 +62,7 @@ impl Cluster {
     fn new(seed: u64) -> Self {
         let mut rng = Rng::with_seed(seed);
         let set = levels("6h");
-        let rule = || retention_rule(("short", "m[01]"), &[("1m", Some("3h"))], &set);
+        let rule = || retention_rule(("short", "m[01]"), &[("1m", Some("4h"))], &set);
         let rules = if rng.bool() { vec![rule()] } else { Vec::new() };
         let clock = |rng: &mut Rng| rng.i64(-HOUR..HOUR);
         let nodes = (0..NODES).map(|_| Node::new(rng.u64(..), clock(&mut rng))).collect();
@@ -111,7 +111,7 @@ impl Cluster {
     fn step(&mut self) {
         match self.rng.u8(0..100) {
             0..50 => self.write(),
-            50..58 => self.time = self.time.plus(self.rng.i64(0..5 * HOUR)),
+            50..58 => self.time = self.time.plus(self.rng.i64(0..12 * HOUR)),
             58..72 => self.maintain(),
             72..77 => self.follow_a_little(),
             77..82 => self.restart(),
@@ -315,7 +315,7 @@ fn replicas_that_applied_the_same_records_have_equal_states() {
         eprintln!("{:?}", Cluster::new(seed).run());
         return;
     }
-    let count = env_number("GRANARY_SIM_HISTORIES").map_or(HISTORIES, |count| count / 40);
+    let count = env_number("GRANARY_SIM_HISTORIES").map_or(HISTORIES, |count| count / 20);
     let (mut all, mut failed) = (Tally::new(), Vec::new());
     for seed in (FIRST_SEED..).take(count as usize) {
         match std::panic::catch_unwind(|| Cluster::new(seed).run()) {

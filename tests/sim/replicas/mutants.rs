@@ -25,7 +25,7 @@ fn pair() -> (Store, Appender, MemoryLog, Store, Replica) {
     (store, leader.lead(Box::new(log.clone())), log, other, follower)
 }
 
-/// Sends a sample that the finest level keeps for four more hours.
+/// Sends a sample that the finest level keeps for four to six more hours.
 fn send_one(appender: &mut Appender) {
     let ids = define(appender, &[series("m", &[], Kind::Gauge)], NOW);
     send(appender, samples(ids[0], [(NOW.0 - 2 * HOUR, 0.5)]), NOW);
@@ -55,7 +55,7 @@ fn a_follower_that_applies_records_at_its_own_time_differs() {
         let mut record = log.record(number).unwrap();
         if number == log.last() {
             // A record of batches: its version, its time, its batches, its checksum.
-            let later: UnixMillis = NOW.plus(5 * HOUR);
+            let later: UnixMillis = NOW.plus(9 * HOUR);
             record[1..9].copy_from_slice(&later.0.to_le_bytes());
             let end = record.len() - 8;
             let check = xxh3_64(&record[..end]);
@@ -69,7 +69,7 @@ fn a_follower_that_applies_records_at_its_own_time_differs() {
 #[test]
 fn a_follower_with_its_own_retention_differs() {
     let (store, mut leader, mut log, other, mut follower) = pair();
-    other.change_retentions(&levels("3h"), &[], NOW).unwrap();
+    other.change_retentions(&levels("4h"), &[], NOW).unwrap();
     send_one(&mut leader);
     follower.follow(&mut log).unwrap();
     assert_eq!(difference(&store, &other).as_deref(), Some("levels differ"));

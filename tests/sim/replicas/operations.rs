@@ -228,7 +228,7 @@ impl Cluster {
     }
 
     fn change_retentions(&mut self, now: UnixMillis) -> Result<bool, StoreError> {
-        let set = levels(["3h", "6h", "1d"][self.rng.usize(0..3)]);
+        let set = levels(["4h", "6h", "1d"][self.rng.usize(0..3)]);
         let rules = self.rules.clone();
         Ok(self.appender().change_retentions(&set, &rules, now)? > 0)
     }
