@@ -12,7 +12,7 @@ use granary::store::{LogFault, RecordLog, RecordVisitor};
 /// The fate of the next append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Fate {
-    /// It succeeds.
+    /// The record is in the log, and the answer arrives.
     #[default]
     Known,
     /// The record is in the log, but the answer is lost.

@@ -2,8 +2,8 @@
 //!
 //! Each operation has three steps. It is judged: everything that settings, limits or the clock
 //! decide becomes a record. The record is made durable ([`writing`]): in the journal, or in a log
-//! that several nodes share. Only then it is applied ([`crate::store::apply`]). When the second step
-//! fails, nothing has changed.
+//! that several nodes share. Only then it is applied ([`crate::store::apply`]). When the second
+//! step fails, nothing has changed.
 //!
 //! Must never know: who sends what, and in which protocol.
 

@@ -1,11 +1,12 @@
 //! The digest of a store: equal for replicas that applied the same records, whenever each of them
 //! ran its checkpoints, sealed documents or was restarted.
 //!
-//! It covers what queries see and what later records depend on: levels, series with their classes,
-//! states of series, windows of senders, and the cells of memory, head and documents. It omits
-//! deleted series, slots beyond the present and earlier retentions, and the times since which levels are complete,
-//! because these depend on the time of local work. The order of additions changes the last bits of
-//! a cell's sum, so sums are added up and compared with a tolerance; all else is hashed.
+//! A digest covers what queries see and what later records depend on: levels, series with their
+//! classes, states of series, windows of senders, and the cells of memory, head and documents. It
+//! omits deleted series, slots beyond the present and earlier retentions, and the times since which
+//! levels are complete, because these depend on the time of local work. The order of additions
+//! changes the last bits of a cell's sum, so sums are added up and compared with a tolerance; all
+//! else is hashed.
 //!
 //! Must never know: who compares digests.
 

@@ -138,7 +138,7 @@ impl Cluster {
             batch.values.push(match self.rng.u8(0..20) {
                 0 => f64::from_bits(STALE),
                 1 => -0.0,
-                _ => (self.rng.u32(0..100_000) as f64) * 0.1,
+                _ => f64::from(self.rng.u32(0..100_000)) * 0.1,
             });
         }
         if self.rng.bool() {
@@ -237,7 +237,10 @@ impl Cluster {
 fn id_of(verdict: DefinitionVerdict) -> Option<SeriesId> {
     match verdict {
         DefinitionVerdict::Known(id) | DefinitionVerdict::KindConflict(id, _) => Some(id),
-        _ => None,
+        DefinitionVerdict::StoreLimit
+        | DefinitionVerdict::SenderLimit
+        | DefinitionVerdict::MetricLimit
+        | DefinitionVerdict::ProjectLimit => None,
     }
 }
 
