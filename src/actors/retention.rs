@@ -45,7 +45,7 @@ pub struct Retention {
 
 /// Drops the expired partitions. While the time is doubted, no partition is expired.
 pub fn drop_expired(store: &Store, now: impl Into<Moment>) -> DroppedPartitions {
-    let (now, mut dropped) = (now.into(), DroppedPartitions::default());
+    let (now, mut dropped) = (store.time_of_retention(now), DroppedPartitions::default());
     let mut expired = store.partitions();
     expired.retain(|partition| {
         retention::is_expired(store.granularity(partition.id.granularity), partition.end, now)

@@ -167,6 +167,12 @@ impl StoredFile {
                     return Err(StoreError::Mismatch { file: file.name().to_owned(), problem });
                 }
             }
+            if self.kind == FileKind::Journal && journal::replicated::is_replica(&txn)? {
+                let problem = "it belongs to a replica, and releases of format 1 would continue it \
+                               as a store of its own";
+                let file = file.name().to_owned();
+                return Err(StoreError::Mismatch { file, problem: problem.to_owned() });
+            }
             let project = match self.kind {
                 FileKind::Journal => journal::projects::with_series(&txn)?,
                 FileKind::Objects => objects::project_with_objects(&txn)?,

@@ -18,6 +18,7 @@ use crate as store;
 use granary_model as model;
 
 mod append;
+mod apply;
 mod audit;
 mod catalog;
 mod checkpoint;
@@ -44,6 +45,7 @@ mod limits;
 mod objects;
 mod rebuild;
 mod recovery;
+mod replica;
 mod snapshot;
 mod states;
 mod verify;
@@ -76,6 +78,10 @@ pub use handle::{
     CheckedFile, ClosedStore, Count, Counters, LastSample, SealReport, Store, append_audit,
 };
 pub use head::row::{HeadRow, HeadRowWriter};
+pub use journal::{
+    file_log::FileLog,
+    record_log::{LogFault, RECORD_BYTES_MAX, RecordLog, RecordVisitor},
+};
 pub use limits::StoreLimits;
 pub use objects::{
     KEYS_MAX, ListedObject, OBJECT_BYTES_MAX, OBJECT_NAME_BYTES_MAX, OBJECTS_BYTES_MAX,
@@ -83,6 +89,7 @@ pub use objects::{
 };
 pub use rebuild::{RebuildReport, RebuildWork, RebuiltLevel, RebuiltTimes, plan_rebuild, rebuild};
 pub use recovery::RecoveryReport;
+pub use replica::{Applied, DigestDifference, Replica, ReplicaFault, StoreDigest};
 pub use snapshot::{SnapshotReport, folder::SnapshotFolder, restore};
 pub use verify::{Fault, VerifyProgress, VerifyReport, verify};
 pub use view::{SampleLocations, Stretch, View};

@@ -19,12 +19,18 @@ mod faulty;
 mod format_upgrade;
 mod history;
 mod levels;
+#[path = "../support/log_conformance.rs"]
+mod log_conformance;
+mod logs;
 mod lowered;
 mod meanwhile;
+#[path = "../support/memory_log.rs"]
+mod memory_log;
 mod objects;
 mod rebuilt;
 mod reloads;
 mod replaced;
+mod replicas;
 #[path = "../support/rounds.rs"]
 mod rounds;
 mod rules;

@@ -4,19 +4,20 @@
 
 use std::{ops::Range, sync::Arc};
 
+use parking_lot::MutexGuard;
+
 use super::Appender;
 use crate::{
     model::{Moment, ProjectName, SeriesId, UnixMillis},
     store::{
         erasure::plan::{ErasedLevel, ErasureRefusal, ErasureRequest},
         error::StoreError,
-        file::names::JOURNAL_FILE,
-        journal::erasure_row::{CutSlot, Erasure, Pending},
+        journal::{
+            erasure_row::{CutSlot, Erasure},
+            record::Record,
+        },
     },
 };
-
-/// The number of checkpoints after which everything is in files: one may continue an earlier one.
-const CHECKPOINTS: usize = 2;
 
 /// An accepted erasure, or the effect that it would have.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -54,53 +55,39 @@ impl Appender {
         is_dry: bool,
         now: impl Into<Moment>,
     ) -> Result<Result<ErasureReport, ErasureRefusal>, StoreError> {
-        let (inner, now) = (&*self.store.inner, now.into());
-        let Some(_no_checkpoint) = inner.checkpointing.try_lock() else {
+        let (store, now) = (self.store.clone(), now.into());
+        let Some(no_checkpoint) = store.inner.checkpointing.try_lock() else {
             return Ok(Err(ErasureRefusal::Running));
         };
         if !is_dry {
-            self.empty_memory(now)?;
+            store.empty_memory(now)?;
         }
-        let plan = match self.store.for_project(project).plan_erasure(request)? {
+        let plan = match store.for_project(project).plan_erasure(request)? {
             Ok(plan) => plan,
             Err(refusal) => return Ok(Err(refusal)),
         };
         let mut report = ErasureReport { series: plan.matched, levels: Vec::new() };
         if is_dry {
-            report.levels = self.store.count_erased(&plan, &request.range)?;
+            report.levels = store.count_erased(&plan, &request.range)?;
         } else if !plan.series.is_empty() {
-            self.store_erasure(request.range.clone(), plan.series, plan.cut)?;
+            let (range, now) = (request.range.clone(), now.earliest());
+            self.write_erasure(range, (plan.series, plan.cut), now, &no_checkpoint)?;
         }
         Ok(Ok(report))
     }
 
-    /// Stores an erasure durably. No checkpoint may run meanwhile, and all cells are in files.
-    pub(super) fn store_erasure(
-        &self,
+    /// Stores an erasure durably. The caller holds the lock of checkpoints, and all cells are in
+    /// files.
+    pub(super) fn write_erasure(
+        &mut self,
         range: Range<UnixMillis>,
-        series: Vec<SeriesId>,
-        cut: Vec<CutSlot>,
+        (series, cut): (Vec<SeriesId>, Vec<CutSlot>),
+        now: UnixMillis,
+        held: &MutexGuard<'_, ()>,
     ) -> Result<(), StoreError> {
-        let inner = &*self.store.inner;
-        let through = inner.catalog.read().applied();
+        let through = self.store.inner.catalog.read().applied();
         let erasure = Erasure { through, is_applied: false, range, series, cut };
-        // A failed transaction may be on the disk.
-        *inner.erasure.lock() = Pending::Unsure;
-        inner.journal.set_erasure(&erasure)?;
-        inner.catalog.write().note_erased(&erasure.series, &erasure.range);
-        *inner.erasure.lock() = Pending::Stored(Arc::new(erasure));
-        Ok(())
-    }
-
-    /// Moves all cells in memory into files.
-    pub(super) fn empty_memory(&self, now: Moment) -> Result<(), StoreError> {
-        let applied = self.store.inner.catalog.read().applied();
-        for _ in 0..CHECKPOINTS {
-            if self.store.checkpoint_held(now)?.through == applied {
-                return Ok(());
-            }
-        }
-        let problem = "a checkpoint did not include all records: repeat the request".to_owned();
-        Err(StoreError::Mismatch { file: JOURNAL_FILE.to_owned(), problem })
+        let (erasure, now) = (Some(Arc::new(erasure)), self.time_of_record(now));
+        self.write(Record { erasure, ..Record::of_changes(now) }, Some(held)).map(drop)
     }
 }

@@ -2,12 +2,13 @@
 //!
 //! Must never know: who proposes the series, and when.
 
-use std::sync::atomic::Ordering;
-
 use super::Appender;
 use crate::{
     model::{AcceptedBatch, SeriesId, UnixMillis},
-    store::{dictionary::changes::SeriesUpdate, error::StoreError, handle::CHUNK},
+    store::{
+        dictionary::changes::SeriesUpdate, error::StoreError, handle::CHUNK,
+        journal::record::Record,
+    },
 };
 
 impl Appender {
@@ -29,9 +30,9 @@ impl Appender {
         if gone.is_empty() {
             return Ok(0);
         }
-        let updates: Vec<_> = gone.iter().copied().map(SeriesUpdate::delete).collect();
-        self.write_updates(&updates)?;
-        self.store.inner.catalog.write().forget(&gone);
+        let updates = gone.iter().copied().map(SeriesUpdate::delete).collect();
+        let (forgotten, now) = (gone.clone(), self.time_of_record(now));
+        self.write(Record { updates, forgotten, ..Record::of_changes(now) }, None)?;
         self.store.inner.counters.series_forgotten.add(gone.len() as u64);
         for id in &gone {
             self.forgotten.add(*id);
@@ -45,16 +46,5 @@ impl Appender {
         let is_forgotten = |id: &SeriesId| self.forgotten.has(*id);
         !self.forgotten.is_empty()
             && batches.iter().any(|batch| batch.series.iter().any(is_forgotten))
-    }
-
-    /// Writes changes of known series to the journal, then applies them to the dictionary.
-    pub(super) fn write_updates(&self, updates: &[SeriesUpdate]) -> Result<(), StoreError> {
-        let inner = &*self.store.inner;
-        let series_count = inner.dictionary.read().id_count() as u32;
-        inner.journal.change_series(series_count, &[], updates)?;
-        let mut dictionary = inner.dictionary.write();
-        dictionary.update(updates);
-        inner.living_series.store(dictionary.len(), Ordering::Relaxed);
-        Ok(())
     }
 }

@@ -3,10 +3,7 @@
 //!
 //! Must never know: protocols, the conversion of cells.
 
-use std::{
-    collections::{HashMap, hash_map::Entry},
-    sync::atomic::Ordering,
-};
+use std::collections::{HashMap, hash_map::Entry};
 
 use foldhash::fast::RandomState;
 
@@ -17,6 +14,7 @@ use crate::{
         dictionary::changes::{PARTS_MAX, SeriesUpdate},
         error::StoreError,
         handle::Store,
+        journal::record::Record,
         limits::StoreLimits,
     },
 };
@@ -73,9 +71,6 @@ impl Appender {
     ///
     /// # Errors
     /// When the journal cannot be written; no kind changed then.
-    ///
-    /// # Panics
-    /// On a bug: the dictionary's ids differ from the journal's.
     pub fn change_kinds(
         &mut self,
         definitions: &[SeriesInfo],
@@ -89,30 +84,20 @@ impl Appender {
         if new.is_empty() {
             return Ok(outcome);
         }
-        let inner = &*self.store.inner;
-        let first = inner.dictionary.read().id_count() as u32;
-        let pairs = before.iter().zip(first..);
+        let first_series = self.store.all_series().id_count() as u32;
+        let ids = (first_series..).map(SeriesId);
+        let pairs = before.iter().zip(ids.clone());
         let mut updates: Vec<_> =
-            pairs.map(|((old, _), new)| SeriesUpdate::merge(*old, SeriesId(new))).collect();
+            pairs.map(|((old, _), new)| SeriesUpdate::merge(*old, new)).collect();
         updates.sort_unstable_by_key(|update| update.id);
-        inner.journal.change_series(first, &new, &updates)?;
-        let added =
-            new.iter().map(|info| (info.kind, inner.rules.history(&info.sender, &info.key)));
-        let added: Vec<_> = added.collect();
-        let mut catalog = inner.catalog.write();
-        for (kind, history) in added {
-            catalog.add_series(kind, history);
-        }
-        drop(catalog);
+        let (new_series, changed) = (new.clone(), updates.len() as u64);
+        let at = self.time_of_record(now);
+        self.write(Record { first_series, new_series, updates, ..Record::of_changes(at) }, None)?;
         log(&new, &before);
-        let mut dictionary = inner.dictionary.write();
-        for (((old, _), info), id) in before.iter().zip(new).zip(first..) {
-            assert_eq!(dictionary.add(info), SeriesId(id), "ids count up");
-            self.kind_changes.note(*old, SeriesId(id), now);
+        for ((old, _), id) in before.iter().zip(ids) {
+            self.kind_changes.note(*old, id, now);
         }
-        dictionary.update(&updates);
-        inner.living_series.store(dictionary.len(), Ordering::Relaxed);
-        inner.counters.kinds_changed.add(updates.len() as u64);
+        self.store.inner.counters.kinds_changed.add(changed);
         Ok(outcome)
     }
 

@@ -1,7 +1,9 @@
 //! The appender: the one writer of the journal, the dictionary and the catalog.
 //!
-//! The appender takes the waiting batches as a group, makes the group durable by one append to the
-//! journal, and only then applies it. When that fails, nothing has changed.
+//! Each operation has three steps. It is judged: everything that settings, limits or the clock
+//! decide becomes a record. The record is made durable ([`writing`]): in the journal, or in a log
+//! that several nodes share. Only then it is applied ([`crate::store::apply`]). When the second
+//! step fails, nothing has changed.
 //!
 //! Must never know: who sends what, and in which protocol.
 
@@ -14,23 +16,21 @@ mod merging;
 mod replacing;
 mod replicas;
 mod room;
+mod writing;
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, atomic::Ordering},
-};
+use std::{collections::HashMap, sync::Arc};
 
 use super::{
     catalog::senders::NoneIdle,
     dictionary::changes::{ChangeRefusal, SeriesChange},
     error::StoreError,
     handle::Store,
-    journal::record,
+    journal::record::Record,
     limits::StoreLimits,
 };
 use crate::model::{
-    AcceptedBatch, BatchVerdict, GroupVerdict, MetricLimits, ProjectName, SeriesId, SeriesInfo,
-    TimesTally, UnixMillis,
+    AcceptedBatch, BatchVerdict, GroupVerdict, MetricLimits, ProjectName, SeriesInfo, TimesTally,
+    UnixMillis,
 };
 use defining::NewSeries;
 pub use erasing::ErasureReport;
@@ -38,11 +38,14 @@ use forgotten_series::Forgotten;
 use kinds::KindChanges;
 use replicas::ReplicaPicks;
 pub use room::{CheckpointBounds, Room};
+use writing::Shared;
 
 /// The single writer of a store: it commits batches in groups.
 #[derive(Debug)]
 pub struct Appender {
     pub(super) store: Store,
+    /// The shared log of a replica that leads; `None` for an embedded store.
+    shared: Option<Shared>,
     limits: StoreLimits,
     metric_limits: Arc<MetricLimits>,
     project_limits: HashMap<ProjectName, usize>,
@@ -58,6 +61,7 @@ impl Appender {
         let limits = StoreLimits::default();
         Self {
             store,
+            shared: None,
             limits,
             metric_limits: Arc::default(),
             project_limits: HashMap::new(),
@@ -99,7 +103,7 @@ impl Appender {
         batches: &[AcceptedBatch],
         now: UnixMillis,
     ) -> Result<GroupVerdict, StoreError> {
-        let mut new_series = NewSeries::default();
+        let (mut new_series, now) = (NewSeries::default(), self.time_of_record(now));
         let definitions =
             definitions.iter().map(|info| self.define(info, &mut new_series)).collect();
         let mut judged = self.store.inner.catalog.read().senders().verdicts(
@@ -124,9 +128,12 @@ impl Appender {
         drop((catalog, dictionary));
         let all = picked.batches.iter().zip(&batches_verdicts);
         let accepted = all.filter(|(_, verdict)| verdict.is_accepted()).map(|(batch, _)| batch);
-        let accepted: Vec<_> = forgotten.iter().chain(accepted).collect();
-        if !accepted.is_empty() || !new_series.rows.is_empty() {
-            let mut tallies = self.write_record(&accepted, new_series, now)?;
+        let batches: Vec<_> = forgotten.iter().chain(accepted).collect();
+        if !batches.is_empty() || !new_series.rows.is_empty() {
+            let first_series = self.store.all_series().id_count() as u32;
+            let new_series = new_series.rows;
+            let mut tallies =
+                self.write(Record { first_series, new_series, batches, ..Record::at(now) }, None)?;
             let tallies = tallies.split_off(forgotten.len());
             let counters = &self.store.inner.counters;
             counters.senders_forgotten.add(forgotten.len() as u64);
@@ -155,53 +162,11 @@ impl Appender {
             known.cloned().map(AcceptedBatch::forget).collect()
         };
         if !forgotten.is_empty() {
-            self.write_record(&forgotten.iter().collect::<Vec<_>>(), NewSeries::default(), now)?;
+            let (batches, now) = (forgotten.iter().collect(), self.time_of_record(now));
+            self.write(Record { batches, ..Record::at(now) }, None)?;
             self.store.inner.counters.senders_forgotten.add(forgotten.len() as u64);
         }
         Ok(forgotten.len())
-    }
-
-    /// Appends one record to the journal, then applies it to catalog and dictionary. Returns the
-    /// tally of each batch.
-    fn write_record(
-        &mut self,
-        batches: &[&AcceptedBatch],
-        new_series: NewSeries,
-        now: UnixMillis,
-    ) -> Result<Vec<TimesTally>, StoreError> {
-        let all = || batches.iter().copied();
-        self.record.clear();
-        record::encode(now, all(), &mut self.record);
-        let inner = &*self.store.inner;
-        let sequence = inner.catalog.read().applied() + 1;
-        let series_count = inner.dictionary.read().id_count() as u32;
-        inner.journal.append(sequence, &self.record, series_count, &new_series.rows)?;
-        let weight: usize = all().map(AcceptedBatch::weight).sum();
-        inner.journal_pending.fetch_add(weight, Ordering::Relaxed);
-        let counters = &inner.counters;
-        counters.commits.add(1);
-        counters.journal_bytes.add(self.record.len() as u64);
-        counters.samples.add(all().map(|batch| batch.values.len() as u64).sum());
-        let rules = &inner.rules;
-        let new =
-            new_series.rows.iter().map(|info| (info.kind, rules.history(&info.sender, &info.key)));
-        let new: Vec<_> = new.collect();
-        let mut catalog = inner.catalog.write();
-        for (kind, history) in new {
-            catalog.add_series(kind, history);
-        }
-        let tallies = catalog.apply(sequence, all(), now);
-        counters.samples_not_kept.add(catalog.take_not_kept());
-        inner.catalog_bytes.store(catalog.bytes(), Ordering::Relaxed);
-        drop(catalog);
-        if !new_series.rows.is_empty() {
-            let mut dictionary = inner.dictionary.write();
-            for (id, info) in (series_count..).zip(new_series.rows) {
-                assert_eq!(dictionary.add(info), SeriesId(id), "ids count up");
-            }
-            inner.living_series.store(dictionary.len(), Ordering::Relaxed);
-        }
-        Ok(tallies)
     }
 
     /// Changes series of the project `default`; see [`Self::change_in`].
@@ -240,7 +205,8 @@ impl Appender {
             self.commit(&[], &[plan.bridge], now)?;
         }
         if !plan.updates.is_empty() {
-            self.write_updates(&plan.updates)?;
+            let now = self.time_of_record(now);
+            self.write(Record { updates: plan.updates, ..Record::of_changes(now) }, None)?;
         }
         Ok(Ok(plan.shown.len()))
     }

@@ -30,13 +30,13 @@ impl Appender {
         now: impl Into<Moment>,
     ) -> Result<Option<Vec<ReplaceVerdict>>, StoreError> {
         let (store, now) = (self.store.clone(), now.into());
-        let Some(_no_checkpoint) = store.inner.checkpointing.try_lock() else { return Ok(None) };
-        self.empty_memory(now)?;
+        let Some(no_checkpoint) = store.inner.checkpointing.try_lock() else { return Ok(None) };
+        store.empty_memory(now)?;
         let plan = store.plan_replacement(readings, now.earliest())?;
         let (series, cut) = plan.changes(&store);
         if !series.is_empty() {
             let no_times = UnixMillis(0)..UnixMillis(0);
-            self.store_erasure(no_times, series, cut)?;
+            self.write_erasure(no_times, (series, cut), now.earliest(), &no_checkpoint)?;
         }
         let mut batch = AcceptedBatch::default();
         for NewReading { series, at, value } in plan.added.into_values() {

@@ -354,6 +354,25 @@ impl Catalog {
         (self.frozen.take(), self.states.thaw())
     }
 
+    /// Returns the starts of the slots of a level that have cells in memory.
+    pub(crate) fn slot_starts(&self, level: GranularityIndex) -> Vec<i64> {
+        if level.0 >= self.maps.len() {
+            return Vec::new();
+        }
+        let granularity = &self.classes.levels()[level.0];
+        let range = self.classes.up_to(level);
+        let frozen = self.frozen.iter().flat_map(|frozen| &frozen.maps[range.clone()]);
+        let maps = self.maps[range.clone()].iter().chain(frozen);
+        let starts = maps.flat_map(|map| map.slots(i64::MIN..i64::MAX).map(|(start, _)| start));
+        starts.map(|start| granularity.slot_start(UnixMillis(start)).0).collect()
+    }
+
+    /// Returns the state of a series with its seen times, as bytes that do not depend on other
+    /// series.
+    pub(crate) fn state_bytes_of(&self, series: SeriesId) -> Vec<u8> {
+        self.states.bytes_of(series)
+    }
+
     /// Passes the cells of a level that are not frozen to `out`; see [`frozen::cells`].
     pub(crate) fn active_cells(
         &self,

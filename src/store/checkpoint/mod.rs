@@ -62,7 +62,7 @@ impl Store {
 
     /// Runs a checkpoint. The caller holds the lock of checkpoints.
     pub(super) fn checkpoint_held(&self, now: Moment) -> Result<CheckpointReport, StoreError> {
-        let inner = &*self.inner;
+        let (inner, now) = (&*self.inner, self.time_of_retention(now));
         // The erasure must be complete before files receive cells that were accepted after it.
         self.settle_erasure()?;
         let counters = &inner.counters;
@@ -77,6 +77,12 @@ impl Store {
                                batch is lost";
                 let file = JOURNAL_FILE.to_owned();
                 return Err(StoreError::Mismatch { file, problem: problem.to_owned() });
+            }
+            if catalog.applied() < inner.files_through.load(Ordering::Relaxed) {
+                // A replica has not applied all records whose cells some of its files contain: the
+                // interrupted checkpoint continues after these records.
+                let through = inner.journal.checkpointed_through()?;
+                return Ok(CheckpointReport { through, documents: 0, cells: 0, bytes_written: 0 });
             }
             // The cells of a checkpoint that failed earlier.
             let left_over = catalog.frozen().cloned();

@@ -21,7 +21,7 @@ use std::{
     ops::{ControlFlow, Range},
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicUsize},
+        atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering},
     },
 };
 
@@ -41,8 +41,8 @@ use super::{
     objects::{ListedObject, Object, ObjectKind, ObjectRefusal, Objects},
 };
 use crate::model::{
-    Gaps, Granularity, GranularityIndex, GranularitySet, HostChanges, PartitionId, ProjectName,
-    SeriesId, SeriesState, StoredHosts, UnixMillis,
+    Gaps, Granularity, GranularityIndex, GranularitySet, HostChanges, Moment, PartitionId,
+    ProjectName, SeriesId, SeriesState, StoredHosts, UnixMillis,
 };
 pub use checking::CheckedFile;
 pub(crate) use class_counts::ClassCounts;
@@ -96,6 +96,12 @@ pub(crate) struct Inner {
     pub(crate) checkpointing: Mutex<()>,
     /// The changed documents, for a role that follows them.
     pub(crate) followed: Followed,
+    /// The last record that the files contained when the store was opened. A replica may have
+    /// applied fewer records since.
+    pub(crate) files_through: AtomicU64,
+    /// The time of the last record of a replica, Unix ms: a replica's clock deletes nothing that the
+    /// records still keep. `i64::MAX` for an embedded store.
+    pub(crate) record_time: AtomicI64,
     /// The erasure since the last truncation of the journal.
     pub(crate) erasure: Mutex<Pending>,
     /// Held while a partition is sealed.
@@ -188,6 +194,14 @@ impl Store {
     /// When the journal cannot be written.
     pub fn remember_time(&self, now: UnixMillis) -> Result<(), StoreError> {
         self.inner.journal.set_last_run(now)
+    }
+
+    /// Returns the time at which the store may end periods and delete what is beyond the retention.
+    /// For a replica, this is at most the time of its last record, because a later record may extend
+    /// the retention.
+    pub fn time_of_retention(&self, now: impl Into<Moment>) -> Moment {
+        let (now, last) = (now.into(), UnixMillis(self.inner.record_time.load(Ordering::Relaxed)));
+        Moment { clock: now.clock.min(last), believed: now.believed.min(last) }
     }
 
     /// Passes on an outcome. When a damaged head caused an error, the head is replaced, so that the

@@ -4,9 +4,20 @@
 
 use super::Store;
 use crate::{
-    model::{Granularity, GranularityIndex, GranularitySet, Moment, RetentionRule},
-    store::{classes::ClassIndex, error::StoreError},
+    model::{
+        Granularity, GranularityIndex, GranularitySet, Moment, RetentionRule, Span, UnixMillis,
+    },
+    store::{classes::ClassIndex, error::StoreError, journal::granularity_rows::NewRetention},
 };
+
+/// A changed retention of a level.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RetentionChange {
+    index: GranularityIndex,
+    retention: Span,
+    /// The time before which slots lack samples that the old retention refused.
+    kept_since: UnixMillis,
+}
 
 impl Store {
     /// Applies the retentions of a set of the same granularities, and of the same rules, from now
@@ -27,33 +38,76 @@ impl Store {
         now: impl Into<Moment>,
     ) -> Result<usize, StoreError> {
         let (inner, now) = (&*self.inner, now.into().earliest());
-        let mut wanted = self.wanted_levels(set, rules);
-        wanted.retain(|(index, level)| self.granularity(*index).retention() != level.retention());
+        let wanted = self.wanted_retentions(set, rules);
         if wanted.is_empty() {
             return Ok(0);
         }
         // In this order, as in a snapshot: sealing may take long, and checkpoints continue meanwhile.
         let _no_sealing = inner.sealing.lock();
         let _no_checkpoint = inner.checkpointing.lock();
-        let mut changes = Vec::new();
-        for (index, wanted) in wanted {
-            let ours = self.granularity(index);
-            let kept_since = ours.retention().before(now).plus(1);
-            changes.push((index, ours, wanted.retention(), kept_since));
-        }
-        let rows = changes
-            .iter()
-            .map(|(_, ours, retention, kept_since)| (&*ours.name, *retention, *kept_since));
-        inner.journal.note_retentions(rows)?;
+        let changes = self.changed_retentions(&wanted, now);
+        inner.journal.note_retentions(self.rows_of(&changes))?;
+        self.set_retentions(&changes);
+        Ok(changes.len())
+    }
+
+    /// Returns the levels whose retention differs, at `now`. Unknown names have no effect.
+    pub(crate) fn changed_retentions(
+        &self,
+        wanted: &[(String, Span)],
+        now: UnixMillis,
+    ) -> Vec<RetentionChange> {
+        let all = self.all_granularities();
+        let change = |(name, retention): &(String, Span)| {
+            let index = all.iter().position(|level| level.name == *name)?;
+            let before = all[index].retention();
+            let kept_since = before.before(now).plus(1);
+            let index = GranularityIndex(index);
+            (before != *retention).then_some(RetentionChange {
+                index,
+                retention: *retention,
+                kept_since,
+            })
+        };
+        wanted.iter().filter_map(change).collect()
+    }
+
+    /// Returns changed retentions as the journal stores them.
+    pub(crate) fn rows_of<'a>(
+        &'a self,
+        changes: &'a [RetentionChange],
+    ) -> impl Iterator<Item = NewRetention<'a>> {
+        let name = |index: GranularityIndex| &*self.granularity(index).name;
+        changes.iter().map(move |change| (name(change.index), change.retention, change.kept_since))
+    }
+
+    /// Applies durable retentions. The caller holds the locks of sealing and of checkpoints.
+    pub(crate) fn set_retentions(&self, changes: &[RetentionChange]) {
+        let inner = &*self.inner;
         // A record is applied under this lock, with the same retentions.
         let _no_batch = inner.catalog.write();
         let mut gaps = inner.gaps.write();
-        for (index, ours, retention, kept_since) in &changes {
+        for RetentionChange { index, retention, kept_since } in changes {
             let since = &mut gaps[index.0].complete_since;
             *since = (*kept_since).max(*since);
-            ours.change_retention(*retention);
+            self.granularity(*index).change_retention(*retention);
         }
-        Ok(changes.len())
+    }
+
+    /// Returns the names of the levels whose retention differs from the settings and the rules, with
+    /// the wanted retentions.
+    pub(crate) fn wanted_retentions(
+        &self,
+        set: &GranularitySet,
+        rules: &[RetentionRule],
+    ) -> Vec<(String, Span)> {
+        let wanted = self.wanted_levels(set, rules).into_iter();
+        let differs = |(index, wanted): (GranularityIndex, &Granularity)| {
+            let ours = self.granularity(index);
+            (ours.retention() != wanted.retention())
+                .then(|| (ours.name.clone(), wanted.retention()))
+        };
+        wanted.filter_map(differs).collect()
     }
 
     /// Returns the levels of the settings and of the rules, with their indexes in the store.

@@ -101,13 +101,7 @@ impl Journal {
         let outcome = self.file.transact(OPERATION, |txn| {
             unsure.remove(txn, series_count)?;
             insert_series(txn, series_count, new_series)?;
-            let mut changes = txn.open_table(CHANGES).map_err(fail(OPERATION))?;
-            for update in updates {
-                let row = with_check(update.row(), &update.id.0);
-                let old = changes.insert(update.id.0, &*row).map_err(fail(OPERATION))?;
-                before.push((update.id.0, old.map(|row| row.value().to_vec())));
-            }
-            merged::note(txn, updates)
+            update_series(txn, updates, &mut before)
         });
         match &outcome {
             Ok(()) => *unsure = Unsure::default(),
@@ -119,8 +113,24 @@ impl Journal {
     }
 }
 
+/// Stores changes of known series; adds the rows before the changes to `before`.
+pub(super) fn update_series(
+    txn: &WriteTransaction,
+    updates: &[SeriesUpdate],
+    before: &mut Vec<(u32, Option<Vec<u8>>)>,
+) -> Result<(), StoreError> {
+    const OPERATION: &str = "change series";
+    let mut changes = txn.open_table(CHANGES).map_err(fail(OPERATION))?;
+    for update in updates {
+        let row = with_check(update.row(), &update.id.0);
+        let old = changes.insert(update.id.0, &*row).map_err(fail(OPERATION))?;
+        before.push((update.id.0, old.map(|row| row.value().to_vec())));
+    }
+    merged::note(txn, updates)
+}
+
 /// Inserts the row of new series, if there are any.
-fn insert_series(
+pub(super) fn insert_series(
     txn: &WriteTransaction,
     series_count: u32,
     new_series: &[SeriesInfo],

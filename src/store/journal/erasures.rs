@@ -3,7 +3,7 @@
 //!
 //! FORMAT.md describes the bytes. Must never know: how samples are erased.
 
-use redb::{TableDefinition, TableError};
+use redb::{TableDefinition, TableError, WriteTransaction};
 
 use super::{Journal, erasure_row::Erasure, fail, with_check, without_check};
 use crate::store::error::StoreError;
@@ -36,12 +36,7 @@ impl Journal {
     /// Stores an erasure durably, in place of the earlier one.
     pub(crate) fn set_erasure(&self, erasure: &Erasure) -> Result<(), StoreError> {
         const OPERATION: &str = "store a deletion of samples";
-        self.file.transact(OPERATION, |txn| {
-            let mut table = txn.open_table(ERASURES).map_err(fail(OPERATION))?;
-            let row = with_check(&erasure.to_row(), &KEY);
-            table.insert(KEY, &*row).map_err(fail(OPERATION))?;
-            Ok(())
-        })
+        self.file.transact(OPERATION, |txn| set(txn, erasure, OPERATION))
     }
 
     /// Removes an erasure of which it is unknown whether it was stored.
@@ -51,4 +46,16 @@ impl Journal {
             txn.delete_table(ERASURES).map(drop).map_err(fail(OPERATION))
         })
     }
+}
+
+/// Stores an erasure in a transaction.
+pub(super) fn set(
+    txn: &WriteTransaction,
+    erasure: &Erasure,
+    operation: &'static str,
+) -> Result<(), StoreError> {
+    let mut table = txn.open_table(ERASURES).map_err(fail(operation))?;
+    let row = with_check(&erasure.to_row(), &KEY);
+    table.insert(KEY, &*row).map_err(fail(operation))?;
+    Ok(())
 }

@@ -54,7 +54,21 @@ impl Journal {
     /// Removes the records that a checkpoint covers, and releases free space of the tables when
     /// there is much.
     pub(crate) fn release_free_space(&self) -> Result<(), StoreError> {
-        let through = self.checkpointed_through()?;
+        self.remove_records(self.checkpointed_through()?)?;
+        let before = self.file.bytes()?;
+        if before <= self.kept_max()? {
+            return Ok(());
+        }
+        if self.file.compact()? {
+            let after = self.file.bytes()?;
+            let is_compact = after > before / 4 * 3;
+            self.free.compact_bytes.store(if is_compact { after } else { 0 }, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Removes files of the log whose records are all covered by `through`.
+    pub(crate) fn remove_records(&self, through: u64) -> Result<(), StoreError> {
         let (covered, has_spares) = {
             let log = self.log.lock();
             (log.covered(through), log.has_spares())
@@ -69,15 +83,6 @@ impl Journal {
                 log::remove(&self.medium, first)?;
             }
             self.log.lock().forget(first);
-        }
-        let before = self.file.bytes()?;
-        if before <= self.kept_max()? {
-            return Ok(());
-        }
-        if self.file.compact()? {
-            let after = self.file.bytes()?;
-            let is_compact = after > before / 4 * 3;
-            self.free.compact_bytes.store(if is_compact { after } else { 0 }, Ordering::Relaxed);
         }
         Ok(())
     }

@@ -14,6 +14,9 @@ use crate::{
 
 const OPERATION: &str = "store the granularities";
 
+/// The name of a level, its new retention, and the time before which its slots lack samples.
+pub(crate) type NewRetention<'a> = (&'a str, Span, UnixMillis);
+
 impl Journal {
     /// Returns the granularities of the last run, finest first.
     pub(crate) fn granularities(&self) -> Result<Vec<StoredGranularity>, StoreError> {
@@ -66,17 +69,9 @@ impl Journal {
     /// samples.
     pub(crate) fn note_retentions<'a>(
         &self,
-        changes: impl Iterator<Item = (&'a str, Span, UnixMillis)>,
+        changes: impl Iterator<Item = NewRetention<'a>>,
     ) -> Result<(), StoreError> {
-        self.file.transact(OPERATION, |txn| {
-            for (name, retention, before) in changes {
-                change(txn, name, |stored| {
-                    stored.granularity = stored.granularity.with_retention(retention);
-                    stored.complete_since = stored.complete_since.max(before);
-                })?;
-            }
-            Ok(())
-        })
+        self.file.transact(OPERATION, |txn| set_retentions(txn, changes))
     }
 
     /// Stores the time since which a granularity is complete, and the later times whose samples it
@@ -102,6 +97,20 @@ impl Journal {
     ) -> Result<Option<T>, StoreError> {
         self.file.transact(OPERATION, |txn| change(txn, name, alter))
     }
+}
+
+/// Stores new retentions in a transaction.
+pub(super) fn set_retentions<'a>(
+    txn: &WriteTransaction,
+    changes: impl Iterator<Item = NewRetention<'a>>,
+) -> Result<(), StoreError> {
+    for (name, retention, before) in changes {
+        change(txn, name, |stored| {
+            stored.granularity = stored.granularity.with_retention(retention);
+            stored.complete_since = stored.complete_since.max(before);
+        })?;
+    }
+    Ok(())
 }
 
 fn change<T>(

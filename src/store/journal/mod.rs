@@ -15,10 +15,11 @@ pub(crate) mod epoch_row;
 mod epochs;
 pub(crate) mod erasure_row;
 mod erasures;
+pub(crate) mod file_log;
 mod files;
 mod free;
 pub(crate) mod granularities;
-mod granularity_rows;
+pub(crate) mod granularity_rows;
 pub(crate) mod in_head;
 mod loading;
 pub(crate) mod log;
@@ -26,7 +27,9 @@ mod merged;
 pub(crate) mod numbers;
 pub(crate) mod projects;
 pub(crate) mod record;
+pub(crate) mod record_log;
 pub(crate) mod register;
+pub(crate) mod replicated;
 pub(crate) mod series_row;
 
 use std::sync::{
@@ -89,6 +92,7 @@ const LAST_RUN_KEY: &str = "last_run";
 const LOG_KEY: &str = "log";
 const STATES_THROUGH_KEY: &str = "states_through";
 const STATES_ROWS_KEY: &str = "states_rows";
+const CHANGES_THROUGH_KEY: &str = "changes_through";
 /// The options of the tables' file. Its size is bounded, so that a start after a crash can read the
 /// whole file.
 const OPTIONS: FileOptions = FileOptions { cache_bytes: 16 << 20, quick_repair: false };
@@ -222,11 +226,20 @@ impl Journal {
         after: u64,
         mut out: impl FnMut(u64, Record) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
-        self.log.lock().replay(after, |number, bytes| {
-            let record = record::decode(bytes)
+        self.records_after(after, |number, bytes| {
+            let record = record::batches::decode(bytes)
                 .ok_or_else(|| corrupt(format!("record {number} cannot be read")))?;
             out(number, record)
         })
+    }
+
+    /// Visits the bytes of the records after `after`, in order.
+    fn records_after(
+        &self,
+        after: u64,
+        out: impl FnMut(u64, &[u8]) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        self.log.lock().replay(after, out)
     }
 }
 

@@ -201,8 +201,13 @@ impl Journal {
         Ok(!stored.is_sound(THROUGH_KEY))
     }
 
+    /// Returns the number of the first record of the log's first file; `None` without a file.
+    pub(super) fn first_number(&self) -> Option<u64> {
+        self.log.lock().first_number()
+    }
+
     /// Returns the number of the first record in the log.
-    fn first_record(&self) -> Result<Option<u64>, StoreError> {
+    pub(super) fn first_record(&self) -> Result<Option<u64>, StoreError> {
         self.log.lock().first_record()
     }
 

@@ -97,7 +97,7 @@ impl Store {
     }
 
     /// Begins a new epoch after the latest sample, durably, and stores the remaining epochs.
-    pub(super) fn begin_epoch(
+    pub(crate) fn begin_epoch(
         &self,
         mut epochs: Vec<Epoch>,
         is_new: bool,

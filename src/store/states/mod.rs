@@ -250,6 +250,19 @@ impl SeriesStates {
         EncodedRow { row, states, seen }
     }
 
+    /// Returns the state of a series and its seen times, as bytes that do not depend on other
+    /// series.
+    pub(crate) fn bytes_of(&self, series: SeriesId) -> Vec<u8> {
+        let (row, index) = (row_of(series), series.0 as usize);
+        let range = self.range(row);
+        let states = &self.states[range.clone()];
+        let whole = self.idle.whole(row, states);
+        let state = whole.as_deref().unwrap_or(states).get(index - range.start);
+        let mut bytes = state.map_or(Vec::new(), |state| row::encode(std::slice::from_ref(state)));
+        self.seen.get(index).unwrap_or(&SeenTimes::default()).to_bytes(&mut bytes);
+        bytes
+    }
+
     /// Restores a row of states; `None` when it is damaged.
     pub(crate) fn restore_states(&mut self, row: u32, bytes: &[u8]) -> Option<()> {
         let first = (row as usize).checked_mul(SERIES_PER_ROW)?;

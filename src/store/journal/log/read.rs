@@ -65,6 +65,12 @@ impl Log {
         Ok(files.last().copied())
     }
 
+    /// Returns the number of the first record that the files have, or will have; `None` without a
+    /// file.
+    pub(in crate::journal) fn first_number(&self) -> Option<u64> {
+        self.files.first().copied()
+    }
+
     /// Returns the number of the first record in the log.
     pub(in crate::journal) fn first_record(&self) -> Result<Option<u64>, StoreError> {
         let Some(first) = self.files.first().copied() else { return Ok(None) };

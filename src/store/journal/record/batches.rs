@@ -1,26 +1,22 @@
-//! Journal records: the accepted batches of one group commit.
+//! The batches of a record, as the journal's log contains them.
 //!
 //! FORMAT.md describes the bytes.
 //!
-//! Must never know: when a record is written or removed.
+//! Must never know: the other changes of a record.
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::columns::{put_doubles, put_numbers, take_doubles, take_numbers};
+use super::Record;
 use crate::{
     model::{AcceptedBatch, BatchNumber, Deduplication, SeriesId, UnixMillis},
-    store::encoding::fixed::take_bytes,
+    store::{
+        encoding::fixed::take_bytes,
+        journal::columns::{put_doubles, put_numbers, take_doubles, take_numbers},
+    },
 };
 
-const RECORD_VERSION: u8 = 1;
-
-/// The batches of one group commit.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Record {
-    /// The time of the commit. It decides which granularities keep a sample, even in a replay.
-    pub(crate) now: UnixMillis,
-    pub(crate) batches: Vec<AcceptedBatch>,
-}
+/// The first byte of a record that contains only batches.
+pub(super) const RECORD_VERSION: u8 = 1;
 
 /// Appends batches that are accepted at `now` to `out` as one record.
 pub(crate) fn encode<'a>(
@@ -56,12 +52,12 @@ pub(crate) fn encode<'a>(
 
 /// Returns a record without its checksum; `None` when the checksum does not match. Numbers are
 /// stored as differences, so one flipped bit would change all later numbers.
-fn checked(bytes: &[u8]) -> Option<&[u8]> {
+pub(super) fn checked(bytes: &[u8]) -> Option<&[u8]> {
     let (record, check) = bytes.split_last_chunk()?;
     (xxh3_64(record) == u64::from_le_bytes(*check)).then_some(record)
 }
 
-/// Reads a record; `None` when it is damaged.
+/// Reads a record that contains only batches; `None` when it is damaged.
 pub(crate) fn decode(bytes: &[u8]) -> Option<Record> {
     let mut rest = checked(bytes)?.strip_prefix(&[RECORD_VERSION])?;
     let now = UnixMillis(i64::from_le_bytes(take_bytes(&mut rest)?));
@@ -91,7 +87,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Record> {
             ..take_columns(&mut rest, samples, times, starts)?
         });
     }
-    Some(Record { now, batches })
+    Some(Record { batches, ..Record::at(now) })
 }
 
 /// Reads the columns of a batch, which have these lengths.
@@ -108,18 +104,6 @@ fn take_columns(
         values: take_doubles(rest, samples)?,
         ..AcceptedBatch::default()
     })
-}
-
-/// Fuzz entry point: decodes bytes as a record, and again with a valid checksum appended.
-pub(crate) fn fuzz(bytes: &[u8]) {
-    let whole = [bytes, &xxh3_64(bytes).to_le_bytes()].concat();
-    for record in [bytes, &whole].into_iter().filter_map(decode) {
-        let (mut first, mut again) = (Vec::new(), Vec::new());
-        encode(record.now, record.batches.iter(), &mut first);
-        let read = decode(&first).map(|read| read.batches).unwrap_or_default();
-        encode(record.now, read.iter(), &mut again);
-        assert_eq!(first, again);
-    }
 }
 
 #[cfg(test)]
@@ -161,7 +145,7 @@ mod tests {
         ) {
             let mut bytes = Vec::new();
             encode(NOW, batches.iter(), &mut bytes);
-            prop_assert_eq!(decode(&bytes), Some(Record { now: NOW, batches }));
+            prop_assert_eq!(decode(&bytes), Some(Record { batches, ..Record::at(NOW) }));
             let at = at % bytes.len();
             prop_assert_eq!(decode(&bytes[..at]), None);
             bytes[at] ^= flip;

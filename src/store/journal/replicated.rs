@@ -1,0 +1,112 @@
+//! The tables of a replicated store, whose log is elsewhere: each record's changes are stored in
+//! one transaction with the number of the record.
+//!
+//! A start reads the log again after the last checkpoint. The tables may contain the changes of
+//! some of these records already, up to the stored number, and the replay skips these changes.
+//! Must never know: the log, batches.
+
+use redb::{ReadTransaction, ReadableTable};
+
+use super::{
+    CHANGES_THROUGH_KEY, Journal, META, SERIES,
+    append::{insert_series, update_series},
+    checked::stored,
+    corrupt, erasures, fail,
+    granularity_rows::{NewRetention, set_retentions},
+    record::Record,
+    set_number,
+};
+use crate::{
+    model::UnixMillis,
+    store::{error::StoreError, file::names::JOURNAL_FILE},
+};
+
+impl Journal {
+    /// Returns the last record whose changes are in the tables; `None` for an embedded store.
+    pub(crate) fn changes_through(&self) -> Result<Option<u64>, StoreError> {
+        let txn = self.file.read()?;
+        let stored = self.file.guard("read", || {
+            stored(&txn.open_table(META).map_err(fail("read"))?, CHANGES_THROUGH_KEY)
+        })?;
+        if stored.is_sound(CHANGES_THROUGH_KEY) {
+            return Ok(stored.number);
+        }
+        Err(corrupt(format!(
+            "the number {CHANGES_THROUGH_KEY} is damaged: copy the replica again from another node"
+        )))
+    }
+
+    /// Refuses an embedded store, which has records or series of its own.
+    pub(crate) fn refuse_embedded(&self) -> Result<(), StoreError> {
+        if self.checkpointed_through()? == 0
+            && self.first_record()?.is_none()
+            && !self.has_series()?
+        {
+            return Ok(());
+        }
+        let problem = "it belongs to an embedded store, with a log of its own: use an empty data \
+                       directory for a replica";
+        Err(StoreError::Mismatch { file: JOURNAL_FILE.to_owned(), problem: problem.to_owned() })
+    }
+
+    /// Makes a new store a replica of a log that is elsewhere.
+    pub(crate) fn begin_replica(&self) -> Result<(), StoreError> {
+        self.store_changes(0, &Record::of_changes(UnixMillis(0)), &[])
+    }
+
+    /// Returns the time since which a level has all samples, whenever retention deleted others: the
+    /// limit of the retention before the last change.
+    pub(crate) fn kept_since(&self, level: &str) -> Result<UnixMillis, StoreError> {
+        let (txn, key) = (self.file.read()?, kept_key(level));
+        let stored = self
+            .file
+            .guard("read", || stored(&txn.open_table(META).map_err(fail("read"))?, &key))?;
+        Ok(UnixMillis(stored.number.filter(|_| stored.is_sound(&key)).unwrap_or(0) as i64))
+    }
+
+    fn has_series(&self) -> Result<bool, StoreError> {
+        let txn = self.file.read()?;
+        self.file.guard("read", || {
+            let series = txn.open_table(SERIES).map_err(fail("read"))?;
+            Ok(series.first().map_err(fail("read"))?.is_some())
+        })
+    }
+
+    /// Stores the changes of a record other than its batches, with its number. A repetition has no
+    /// further effect.
+    pub(crate) fn store_changes<B>(
+        &self,
+        number: u64,
+        record: &Record<B>,
+        retentions: &[NewRetention<'_>],
+    ) -> Result<(), StoreError> {
+        const OPERATION: &str = "store the changes of a record";
+        self.file.transact(OPERATION, |txn| {
+            insert_series(txn, record.first_series, &record.new_series)?;
+            update_series(txn, &record.updates, &mut Vec::new())?;
+            if let Some(erasure) = &record.erasure {
+                erasures::set(txn, erasure, OPERATION)?;
+            }
+            set_retentions(txn, retentions.iter().copied())?;
+            let mut meta = txn.open_table(META).map_err(fail(OPERATION))?;
+            for (level, _, since) in retentions {
+                let key = kept_key(level);
+                let before = stored(&meta, &key)?.number.unwrap_or(0);
+                let since = before.max(since.0.max(0) as u64);
+                set_number(&mut meta, &key, since).map_err(fail(OPERATION))?;
+            }
+            set_number(&mut meta, CHANGES_THROUGH_KEY, number).map_err(fail(OPERATION))
+        })
+    }
+}
+
+/// The key of the time since which a level has all samples.
+fn kept_key(level: &str) -> String {
+    format!("kept_since/{level}")
+}
+
+/// Returns true when the tables are those of a replica.
+pub(crate) fn is_replica(txn: &ReadTransaction) -> Result<bool, StoreError> {
+    let meta = txn.open_table(META).map_err(fail("read"))?;
+    Ok(stored(&meta, CHANGES_THROUGH_KEY)?.number.is_some())
+}
