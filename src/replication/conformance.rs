@@ -214,7 +214,27 @@ fn members(bed: &mut dyn Bed, shard: u16) -> Outcome {
     let strike = Command::Strike { shard, epoch: 1, node: node("b")? };
     expect("a strike", run(bed, strike)?, Answer::Matched(true))?;
     expect("members", row(bed, shard)?.members.len(), 0)?;
-    expect("a struck member's floor", run(bed, floor(10, false)?)?, Answer::Matched(false))
+    expect("a struck member's floor", run(bed, floor(10, false)?)?, Answer::Matched(false))?;
+    // A member leaves only while another one has what was cut.
+    let leave = |name, heir, cut| {
+        let (node, heir) = (node(name)?, node(heir)?);
+        Ok::<_, String>(Command::Leave { shard, node, heir, cut })
+    };
+    for (name, floor) in [("a", 5), ("b", 4)] {
+        let join = Command::RaiseFloor { shard, node: node(name)?, floor, joins: true };
+        expect("a join", run(bed, join)?, Answer::Matched(true))?;
+    }
+    run(bed, Command::RaiseCut { shard, epoch: 1, cut: 5 })?;
+    for (name, heir, cut, leaves) in [
+        ("a", "b", 5, false),
+        ("b", "a", 4, false),
+        ("c", "a", 5, false),
+        ("b", "a", 5, true),
+        ("a", "b", 5, false),
+    ] {
+        expect("a leave", run(bed, leave(name, heir, cut)?)?, Answer::Matched(leaves))?;
+    }
+    expect("who stays", row(bed, shard)?.members, [(node("a")?, 5)].into())
 }
 
 fn nodes(bed: &mut dyn Bed, _: u16) -> Outcome {

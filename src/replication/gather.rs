@@ -55,6 +55,11 @@ pub fn divide<S>(
 ) -> Vec<(S, Result<Answer, Fault>)> {
     let outcomes = match outcome {
         Ok(Answer::Inserted(outcomes)) if outcomes.len() == senders.len() => outcomes.clone(),
+        Ok(Answer::Inserted(outcomes)) => {
+            let (count, wanted) = (outcomes.len(), senders.len());
+            let fault = Err(Fault(format!("{count} outcomes of {wanted} inserts")));
+            return senders.into_iter().map(|sender| (sender, fault.clone())).collect();
+        }
         _ => return senders.into_iter().map(|sender| (sender, outcome.clone())).collect(),
     };
     let answers = outcomes.into_iter().map(|outcome| Ok(Answer::Inserted(vec![outcome])));
@@ -91,6 +96,8 @@ mod tests {
         let divided = divide(vec!['a', 'b'], &Ok(Answer::Inserted(outcomes)));
         let answer = |outcome| Ok(Answer::Inserted(vec![outcome]));
         assert_eq!(divided, [('a', answer(Inserted::Done)), ('b', answer(Inserted::Duplicate))]);
+        let short = divide(vec!['a', 'b'], &Ok(Answer::Inserted(vec![Inserted::Done])));
+        assert!(short.len() == 2 && short.iter().all(|(_, outcome)| outcome.is_err()));
         let fault = Err(Fault("lost".to_owned()));
         assert_eq!(divide(vec!['a', 'b'], &fault), [('a', fault.clone()), ('b', fault)]);
     }

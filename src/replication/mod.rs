@@ -33,6 +33,7 @@ pub mod entry;
 pub mod gather;
 pub mod medium;
 mod mutants;
+pub mod returning;
 pub mod roles;
 pub mod runner;
 pub mod shard;

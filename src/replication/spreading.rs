@@ -20,14 +20,24 @@ pub const GONE_MS: u64 = 600_000;
 /// The time for which a node must be up before a shard moves to it.
 pub const STEADY_MS: u64 = 30_000;
 
-/// The beats of nodes, in time of one's own.
+/// The time between two reads of all nodes that counts at most.
+const READ_MS_MAX: u64 = 3000;
+
+/// The beats of nodes, in time of one's own with successful reads: while MongoDB is away, no node
+/// can beat, and none is down for that.
 #[derive(Debug, Default)]
-pub struct Beats(BTreeMap<NodeName, Beat>);
+pub struct Beats {
+    nodes: BTreeMap<NodeName, Beat>,
+    /// The time that counted.
+    clock_ms: u64,
+    read_ms: Option<u64>,
+}
 
 #[derive(Debug, Clone, Copy)]
 struct Beat {
     last: i64,
-    changed_ms: u64,
+    seen_ms: u64,
+    changed_ms: Option<u64>,
     up_since_ms: u64,
 }
 
@@ -35,26 +45,40 @@ impl Beats {
     /// Notes a read of all nodes. A node counts as up from its first change on: an old row does
     /// not beat.
     pub fn note(&mut self, rows: &[NodeRow], now_ms: u64) {
-        self.0.retain(|node, _| rows.iter().any(|row| row.node == *node));
+        let since_ms = self.read_ms.map_or(0, |last| now_ms.saturating_sub(last));
+        self.clock_ms += since_ms.min(READ_MS_MAX);
+        self.read_ms = Some(now_ms);
+        let now_ms = self.clock_ms;
+        self.nodes.retain(|node, _| rows.iter().any(|row| row.node == *node));
         for row in rows {
-            let first = Beat { last: row.beat, changed_ms: 0, up_since_ms: now_ms };
-            let beat = self.0.entry(row.node.clone()).or_insert(first);
+            let first =
+                Beat { last: row.beat, seen_ms: now_ms, changed_ms: None, up_since_ms: now_ms };
+            let beat = self.nodes.entry(row.node.clone()).or_insert(first);
             if beat.last != row.beat {
-                let was_down = beat.changed_ms == 0 || now_ms > beat.changed_ms + DOWN_MS;
+                let was_down = beat.changed_ms.is_none_or(|last| now_ms > last + DOWN_MS);
                 beat.up_since_ms = if was_down { now_ms } else { beat.up_since_ms };
-                (beat.last, beat.changed_ms) = (row.beat, now_ms);
+                (beat.last, beat.changed_ms) = (row.beat, Some(now_ms));
             }
         }
     }
 
-    /// Returns the nodes that beat less than `within_ms` ago, and have been up for `steady_ms`.
-    pub fn up(&self, now_ms: u64, within_ms: u64, steady_ms: u64) -> Vec<NodeName> {
-        let is_up = |beat: &Beat| {
-            beat.changed_ms > 0
-                && now_ms <= beat.changed_ms + within_ms
-                && now_ms >= beat.up_since_ms + steady_ms
-        };
-        self.0.iter().filter(|(_, beat)| is_up(beat)).map(|(node, _)| node.clone()).collect()
+    /// Returns the nodes that are not down, and have been up for `steady_ms`.
+    pub fn up(&self, steady_ms: u64) -> Vec<NodeName> {
+        self.filter(|beat| {
+            beat.changed_ms.is_some_and(|last| self.clock_ms <= last + DOWN_MS)
+                && self.clock_ms >= beat.up_since_ms + steady_ms
+        })
+    }
+
+    /// Returns the nodes that are not gone. A node that this one has not yet seen beat may have
+    /// done so before this one started.
+    pub fn known(&self) -> Vec<NodeName> {
+        self.filter(|beat| self.clock_ms <= beat.changed_ms.unwrap_or(beat.seen_ms) + GONE_MS)
+    }
+
+    fn filter(&self, is_found: impl Fn(&Beat) -> bool) -> Vec<NodeName> {
+        let found = self.nodes.iter().filter(|(_, beat)| is_found(beat));
+        found.map(|(node, _)| node.clone()).collect()
     }
 }
 
@@ -83,22 +107,21 @@ pub fn decide(
     row: &ShardRow,
     beats: &Beats,
     replicas: usize,
-    now_ms: u64,
 ) -> Assignment {
     let sorted = |mut nodes: Vec<NodeName>| {
         sort_by_preference(shard, &mut nodes);
         nodes
     };
     let is_member = |node: &NodeName| row.members.contains_key(node);
-    let known = sorted(beats.up(now_ms, GONE_MS, 0));
+    let known = sorted(beats.known());
     let joins = known.iter().take(replicas).any(|node| node == me);
-    let up = sorted(beats.up(now_ms, DOWN_MS, 0));
+    let up = sorted(beats.up(0));
     let rank = up.iter().filter(|node| is_member(node)).take_while(|node| *node != me).count();
     // A member below the cut cannot take the shard before it is seeded.
     let is_ready = |node: &&NodeName| {
         row.members.get(*node).is_some_and(|floor| *floor >= row.cut) || *node == me
     };
-    let steady = sorted(beats.up(now_ms, DOWN_MS, STEADY_MS));
+    let steady = sorted(beats.up(STEADY_MS));
     let preferred = steady.iter().find(is_ready);
     let hands_over = row.holder.as_ref() == Some(me) && preferred.is_some_and(|node| node != me);
     Assignment { rank: rank as u32, joins, hands_over }
@@ -112,9 +135,8 @@ pub fn surplus(
     row: &ShardRow,
     beats: &Beats,
     replicas: usize,
-    now_ms: u64,
 ) -> Option<NodeName> {
-    let mut known = beats.up(now_ms, GONE_MS, 0);
+    let mut known = beats.known();
     sort_by_preference(shard, &mut known);
     let (wanted, _) = known.split_at(replicas.min(known.len()));
     let has_all = |node: &NodeName| row.members.get(node).is_some_and(|floor| *floor >= row.cut);
@@ -177,16 +199,36 @@ mod tests {
     #[test]
     fn a_node_is_up_from_its_first_change_until_its_beats_end() {
         let mut beats = Beats::default();
-        beats.note(&rows(&["a"], 5), 1000);
-        assert_eq!(beats.up(1000, DOWN_MS, 0), [], "an old row");
-        beats.note(&rows(&["a"], 6), 2000);
-        assert_eq!(beats.up(8000, DOWN_MS, 0), [node("a")]);
-        assert_eq!(beats.up(8001, DOWN_MS, 0), []);
-        assert_eq!(beats.up(8001, GONE_MS, 0), [node("a")]);
-        beats.note(&rows(&["a"], 7), 20_000);
-        assert_eq!(beats.up(20_000, DOWN_MS, STEADY_MS), [], "it restarted");
-        beats.note(&rows(&[], 7), 20_001);
-        assert_eq!(beats.up(20_001, DOWN_MS, 0), []);
+        let mut second = 0;
+        let mut note = |beats: &mut Beats, beat: i64| {
+            second += 1;
+            beats.note(&rows(&["a"], beat), second * 1000);
+        };
+        note(&mut beats, 5);
+        assert_eq!(beats.up(0), [], "an old row");
+        note(&mut beats, 6);
+        (0..6).for_each(|_| note(&mut beats, 6));
+        assert_eq!(beats.up(0), [node("a")]);
+        note(&mut beats, 6);
+        assert_eq!((beats.up(0), beats.known()), (vec![], vec![node("a")]));
+        (0..30).for_each(|_| note(&mut beats, 6));
+        note(&mut beats, 7);
+        assert_eq!((beats.up(0), beats.up(STEADY_MS)), (vec![node("a")], vec![]), "it restarted");
+        beats.note(&[], 99_000);
+        assert_eq!((beats.up(0), beats.known()), (vec![], vec![]));
+    }
+
+    #[test]
+    fn neither_an_outage_nor_a_start_makes_another_node_look_gone() {
+        let mut beats = beats(&["a", "b"], 40);
+        // MongoDB was away for a day: nobody could beat.
+        beats.note(&rows(&["a", "b"], 40), 86_400_000);
+        assert_eq!(beats.up(STEADY_MS), [node("a"), node("b")]);
+        let mut fresh = Beats::default();
+        for second in 0..=601 {
+            fresh.note(&rows(&["a", "b"], 40), second * 1000);
+            assert_eq!(fresh.known().len(), if second <= 600 { 2 } else { 0 }, "{second}");
+        }
     }
 
     #[test]
@@ -194,7 +236,7 @@ mod tests {
         let shard = (0..99).find(|shard| first(*shard, &["a", "b"]) == "b").unwrap();
         let hands_over = |row: &ShardRow, until: u64| {
             let beats = beats(&["a", "b"], until);
-            decide(shard, &node("a"), row, &beats, 2, until * 1000).hands_over
+            decide(shard, &node("a"), row, &beats, 2).hands_over
         };
         let row = holder("a", &[("a", 9), ("b", 5)], 5);
         assert!(hands_over(&row, 31));
@@ -211,18 +253,14 @@ mod tests {
         sort_by_preference(7, &mut nodes);
         let [one, two, three] = [0, 1, 2].map(|index| nodes[index].clone());
         let mut beats = beats(&names, 10);
-        let joins = |beats: &Beats, me: &NodeName, now_ms: u64| {
-            decide(7, me, &ShardRow::default(), beats, 2, now_ms).joins
-        };
-        assert!(joins(&beats, &one, 10_000) && joins(&beats, &two, 10_000));
-        assert!(!joins(&beats, &three, 10_000));
-        let up = [one.as_str(), three.as_str()];
-        for (second, expected) in [(60, false), (611, true)] {
-            let mut rows = rows(&up, second);
+        let joins =
+            |beats: &Beats, me: &NodeName| decide(7, me, &ShardRow::default(), beats, 2).joins;
+        assert!(joins(&beats, &one) && joins(&beats, &two) && !joins(&beats, &three));
+        for second in 11..=611 {
+            let mut rows = rows(&[one.as_str(), three.as_str()], second);
             rows.push(NodeRow { node: two.clone(), address: String::new(), beat: 10 });
-            let now_ms = second as u64 * 1000;
-            beats.note(&rows, now_ms);
-            assert_eq!(joins(&beats, &three, now_ms), expected, "after {second} s");
+            beats.note(&rows, second as u64 * 1000);
+            assert_eq!(joins(&beats, &three), second == 611, "after {second} s");
         }
     }
 
@@ -234,7 +272,7 @@ mod tests {
         let [one, two, three] = [0, 1, 2].map(|index| nodes[index].as_str());
         let beats = beats(&names, 10);
         let check = |floors: &[(&str, u64)], me: &str| {
-            surplus(7, &node(me), &holder(me, floors, 5), &beats, 2, 10_000)
+            surplus(7, &node(me), &holder(me, floors, 5), &beats, 2)
         };
         assert_eq!(check(&[(one, 5), (two, 6), (three, 9)], one), Some(node(three)));
         assert_eq!(check(&[(one, 5), (two, 4), (three, 9)], one), None, "two is not seeded");

@@ -6,7 +6,7 @@ use bson::{Bson, Document, RawDocumentBuf, doc};
 
 use crate::replication::{
     entry::STOPPED,
-    medium::{Command, Fault, rows::integer},
+    medium::{Command, Fault, Inserted, rows::integer},
 };
 
 /// The code of a duplicate key.
@@ -42,6 +42,15 @@ pub(super) fn shard_change(command: &Command) -> RawDocumentBuf {
             doc! { "_id": i32::from(*shard), "epoch": *epoch as i64 },
             doc! { "$unset": { format!("members.{node}"): 1 } },
         ),
+        Command::Leave { shard, node, heir, cut } => (
+            doc! {
+                "_id": i32::from(*shard),
+                "cut": *cut as i64,
+                format!("members.{node}"): { "$exists": true },
+                format!("members.{heir}.floor"): { "$gte": *cut as i64 },
+            },
+            doc! { "$unset": { format!("members.{node}"): 1 } },
+        ),
         _ => Default::default(),
     };
     let update = doc! { "q": filter, "u": change };
@@ -60,9 +69,29 @@ pub(super) fn shards_of(command: &Command) -> Vec<u16> {
         | Command::RaiseCut { shard, .. }
         | Command::Delete { shard, .. }
         | Command::RaiseFloor { shard, .. }
+        | Command::Leave { shard, .. }
         | Command::Strike { shard, .. } => vec![*shard],
         Command::BeatNode { .. } | Command::ReadNodes => Vec::new(),
     }
+}
+
+/// Returns the outcomes of an insert of `count` entries.
+///
+/// # Errors
+/// The outcome of an entry is unknown, or the answer counts other entries.
+pub(super) fn inserted(answer: &Document, count: usize) -> Result<Vec<Inserted>, Fault> {
+    let mut outcomes = vec![Inserted::Done; count];
+    for index in duplicates(answer)? {
+        let outcome = outcomes.get_mut(index);
+        *outcome.ok_or_else(|| foreign("an error of no entry"))? = Inserted::Duplicate;
+    }
+    let done = outcomes.iter().filter(|outcome| **outcome == Inserted::Done).count();
+    let is_counted = integer(answer, "n").is_some_and(|n| usize::try_from(n) == Ok(done));
+    is_counted.then_some(outcomes).ok_or_else(|| foreign("another number of entries"))
+}
+
+fn foreign(what: &str) -> Fault {
+    Fault(format!("the answer to a write has {what}; is a proxy before MongoDB?"))
 }
 
 /// Returns the indexes of the parts of a write that found a duplicate key.
@@ -75,16 +104,24 @@ pub(super) fn duplicates(answer: &Document) -> Result<Vec<usize>, Fault> {
         let message = error.get_str("errmsg").unwrap_or("no message");
         Fault(format!("{} (code {code})", message.chars().take(300).collect::<String>()))
     };
-    if let Ok(error) = answer.get_document("writeConcernError") {
-        return Err(text(error));
+    match answer.get("writeConcernError") {
+        None => {}
+        Some(Bson::Document(error)) => return Err(text(error)),
+        Some(_) => return Err(foreign("an unknown error")),
     }
-    let errors = answer.get_array("writeErrors").map_or(&[][..], Vec::as_slice);
+    let errors = match answer.get("writeErrors") {
+        None => &[][..],
+        Some(Bson::Array(errors)) => errors,
+        Some(_) => return Err(foreign("unknown errors")),
+    };
     let mut indexes = Vec::new();
-    for error in errors.iter().filter_map(Bson::as_document) {
+    for error in errors {
+        let error = error.as_document().ok_or_else(|| foreign("an unknown error"))?;
         if integer(error, "code") != Some(DUPLICATE_KEY) {
             return Err(text(error));
         }
-        indexes.extend(integer(error, "index").and_then(|index| usize::try_from(index).ok()));
+        let index = integer(error, "index").and_then(|index| usize::try_from(index).ok());
+        indexes.push(index.ok_or_else(|| foreign("an error without an index"))?);
     }
     Ok(indexes)
 }
@@ -105,5 +142,26 @@ mod tests {
         let other = doc! { "index": 0, "code": 10107, "errmsg": "not primary" };
         let answer = doc! { "ok": 1, "writeErrors": [duplicate, other] };
         assert_eq!(duplicates(&answer), Err(Fault("not primary (code 10107)".to_owned())));
+    }
+
+    #[test]
+    fn an_insert_is_done_only_where_the_answer_counts_it() {
+        let duplicate = doc! { "index": 1, "code": 11000 };
+        let answer = doc! { "ok": 1, "n": 2, "writeErrors": [duplicate.clone()] };
+        let outcomes = vec![Inserted::Done, Inserted::Duplicate, Inserted::Done];
+        assert_eq!(inserted(&answer, 3), Ok(outcomes));
+        for (answer, reason) in [
+            (doc! { "n": 2, "writeErrors": [duplicate.clone(), "text"] }, "no document"),
+            (doc! { "n": 2, "writeErrors": [{ "code": 11000 }] }, "no index"),
+            (doc! { "n": 2, "writeErrors": [{ "index": -1, "code": 11000 }] }, "no entry"),
+            (doc! { "n": 3, "writeErrors": [{ "index": 3, "code": 11000 }] }, "no entry"),
+            (doc! { "n": 3, "writeErrors": duplicate.clone() }, "no array"),
+            (doc! { "n": 3, "writeConcernError": "text" }, "no document"),
+            (doc! { "n": 3, "writeErrors": [duplicate.clone()] }, "too many"),
+            (doc! { "n": 2 }, "too few"),
+            (doc! { "ok": 1 }, "no number"),
+        ] {
+            assert!(inserted(&answer, 3).is_err(), "{reason}: {answer}");
+        }
     }
 }

@@ -143,6 +143,7 @@ impl Memory {
             | Command::Beat { .. }
             | Command::RaiseCut { .. }
             | Command::RaiseFloor { .. }
+            | Command::Leave { .. }
             | Command::Strike { .. } => Answer::Matched(self.change_shard(command)),
         }
     }
@@ -161,6 +162,7 @@ impl Memory {
         | Command::Beat { shard, .. }
         | Command::RaiseCut { shard, .. }
         | Command::RaiseFloor { shard, .. }
+        | Command::Leave { shard, .. }
         | Command::Strike { shard, .. }) = command
         else {
             return false;
@@ -195,6 +197,12 @@ impl Memory {
             Command::RaiseCut { cut, .. } => row.cut = row.cut.max(*cut),
             Command::Strike { node, .. } => {
                 row.members.remove(node);
+            }
+            Command::Leave { node, heir, cut, .. } => {
+                let is_heir = row.members.get(heir).is_some_and(|floor| floor >= cut);
+                if row.cut != *cut || !is_heir || row.members.remove(node).is_none() {
+                    return false;
+                }
             }
             _ => return false,
         }

@@ -18,7 +18,7 @@ use crate::replication::entry::{Entry, EntryId, NodeName, ShardRow};
 /// The maximum number of entries that a find returns.
 pub const FOUND_ENTRIES_MAX: u32 = 1000;
 /// The number of bytes after which a find returns no further entry.
-pub const FOUND_BYTES_MAX: usize = 16 << 20;
+pub const FOUND_BYTES_MAX: usize = 4 << 20;
 /// The maximum number of nodes that are read.
 pub const NODES_MAX: u32 = 256;
 
@@ -92,6 +92,18 @@ pub enum Command {
         epoch: u64,
         /// The removed member.
         node: NodeName,
+    },
+    /// Removes the sender from the members, if the cut is still this one and another member has
+    /// what was cut.
+    Leave {
+        /// The shard.
+        shard: u16,
+        /// The sender.
+        node: NodeName,
+        /// The member that has what was cut.
+        heir: NodeName,
+        /// The cut that the sender saw.
+        cut: u64,
     },
     /// Inserts or renews the row of a node.
     BeatNode {

@@ -20,9 +20,8 @@ use crate::{
     replication::{
         entry::{Entry, EntryId, NUMBER_MAX},
         medium::{
-            Answer, Command, FOUND_BYTES_MAX, FOUND_ENTRIES_MAX, Fault, Inserted, Medium,
-            NODES_MAX, Pending,
-            commands::{duplicates, shard_change, shards_of},
+            Answer, Command, FOUND_BYTES_MAX, FOUND_ENTRIES_MAX, Fault, Medium, NODES_MAX, Pending,
+            commands::{duplicates, inserted, shard_change, shards_of},
             rows::{decode_entry, decode_node, decode_shard, encode_entry, integer},
         },
     },
@@ -35,7 +34,7 @@ const NODES: &str = "nodes";
 const COMMAND_SECONDS_MAX: u64 = 5;
 /// The time for a renewal of a lease, so that a lost one can be repeated within the lease.
 const BEAT_SECONDS_MAX: u64 = 2;
-/// The time for inserts and deletions, which can be large.
+/// The time for inserts, deletions and searches for entries, which can be large.
 const BULK_SECONDS_MAX: u64 = 20;
 /// The maximum number of connections: each shard has three lanes.
 const CONNECTIONS_MAX: u32 = 64;
@@ -76,7 +75,7 @@ impl Medium for MongoMedium {
         let inner = self.0.clone();
         Box::pin(async move {
             let seconds = match command {
-                Command::Insert(_) | Command::Delete { .. } => BULK_SECONDS_MAX,
+                Command::Insert(_) | Command::Delete { .. } | Command::Find(_) => BULK_SECONDS_MAX,
                 Command::Beat { .. } => BEAT_SECONDS_MAX,
                 _ => COMMAND_SECONDS_MAX,
             };
@@ -163,6 +162,7 @@ impl Inner {
             | Command::Beat { .. }
             | Command::RaiseCut { .. }
             | Command::RaiseFloor { .. }
+            | Command::Leave { .. }
             | Command::Strike { .. } => {
                 let change = shard_change(&command);
                 let answer = self.write(Write::Update, SHARDS, [change], session).await?;
@@ -178,13 +178,7 @@ impl Inner {
     ) -> Result<Answer, Fault> {
         let documents = entries.iter().map(encode_entry);
         let answer = self.write(Write::Insert, JOURNAL, documents, session).await?;
-        let mut outcomes = vec![Inserted::Done; entries.len()];
-        for index in duplicates(&answer)? {
-            if let Some(outcome) = outcomes.get_mut(index) {
-                *outcome = Inserted::Duplicate;
-            }
-        }
-        Ok(Answer::Inserted(outcomes))
+        Ok(Answer::Inserted(inserted(&answer, entries.len())?))
     }
 
     async fn find_entries(

@@ -5,7 +5,7 @@
 use bson::{Binary, Bson, Document, RawDocument, RawDocumentBuf, rawdoc, spec::BinarySubtype};
 
 use crate::replication::{
-    entry::{Body, Entry, EntryId, NodeName, RECORD_BYTES_MAX, ShardRow},
+    entry::{Body, Entry, EntryId, NUMBER_MAX, NodeName, RECORD_BYTES_MAX, ShardRow},
     medium::{Fault, NodeRow},
 };
 
@@ -53,7 +53,7 @@ pub(super) fn decode_shard(document: &Document) -> Result<ShardRow, Fault> {
         let mut row = ShardRow {
             epoch: number("epoch")?,
             beat: integer(document, "beat")?,
-            cut: number("cut")?,
+            cut: number("cut").filter(|cut| *cut <= NUMBER_MAX)?,
             ..ShardRow::default()
         };
         if let Ok(holder) = document.get_str("holder") {
@@ -61,6 +61,7 @@ pub(super) fn decode_shard(document: &Document) -> Result<ShardRow, Fault> {
         }
         for (name, member) in document.get_document("members").ok()? {
             let floor = u64::try_from(integer(member.as_document()?, "floor")?).ok()?;
+            let floor = (floor <= NUMBER_MAX).then_some(floor)?;
             row.members.insert(NodeName::parse(name).ok()?, floor);
         }
         Some(row)
@@ -123,6 +124,11 @@ mod tests {
             assert!(decode_entry(&document).is_err(), "{document:?}");
         }
         assert!(decode_shard(&doc! { "epoch": 1, "beat": 0, "cut": -1, "members": {} }).is_err());
+        // Numbers above the largest one would be no keys.
+        let above = NUMBER_MAX as i64 + 1;
+        let row = |cut: i64, floor: i64| doc! { "epoch": 1, "beat": 0, "cut": cut, "members": { "a": { "floor": floor } } };
+        assert!(decode_shard(&row(above - 1, above - 1)).is_ok());
+        assert!(decode_shard(&row(above, 0)).is_err() && decode_shard(&row(0, above)).is_err());
         let members = doc! { "a": { "floor": 7_i64 } };
         let row = decode_shard(&doc! { "epoch": 1.0, "beat": -1, "cut": 2, "members": members });
         let row = row.unwrap();

@@ -119,7 +119,8 @@ impl Cutter {
             return Cut::Continues;
         }
         let least = row.members.values().copied().min().unwrap_or(0);
-        let cut = if is_on(Mutant::OwnCut) { floor } else { least };
+        // A lost disk has less than the row says.
+        let cut = if is_on(Mutant::OwnCut) { floor } else { least.min(floor) };
         if cut > row.cut && is_on(Mutant::DeletesFirst) {
             self.step = Step::Delete(cut);
         } else if cut > row.cut {

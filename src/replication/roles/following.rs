@@ -143,7 +143,16 @@ fn end_of_pass(row: ShardRow, entries: &[Entry]) -> Followed {
     Followed::Row { row, has_more: is_full }
 }
 
-/// Returns the command that raises the floor of a node; `None` if the row already has it.
+/// Returns the command with which a member leaves a shard; `None` for no member, and while no other
+/// member has what was cut.
+pub(crate) fn leave_command(shard: u16, row: &ShardRow, me: &NodeName) -> Option<Command> {
+    let mut heirs = row.members.iter().filter(|(node, floor)| *node != me && **floor >= row.cut);
+    let heir = heirs.next().filter(|_| row.members.contains_key(me))?.0.clone();
+    Some(Command::Leave { shard, node: me.clone(), heir, cut: row.cut })
+}
+
+/// Returns the command that raises the floor of a node; `None` if the row already has it. A member
+/// whose disk has less than the row says lost it: it leaves, and joins again with what it has.
 pub(crate) fn floor_command(
     shard: u16,
     row: &ShardRow,
@@ -151,6 +160,9 @@ pub(crate) fn floor_command(
     floor: u64,
 ) -> Option<Command> {
     let known = row.members.get(me);
+    if known.is_some_and(|known| *known > floor) {
+        return leave_command(shard, row, me);
+    }
     let is_old = known.is_none_or(|known| *known < floor);
     is_old.then(|| Command::RaiseFloor { shard, node: me.clone(), floor, joins: known.is_none() })
 }

@@ -38,6 +38,8 @@ pub(super) struct LaneState {
     /// The time of the next command.
     pub(super) due_ms: u64,
     failures: u32,
+    /// The time of the first of them.
+    failing_since_ms: u64,
 }
 
 impl LaneState {
@@ -48,6 +50,11 @@ impl LaneState {
     /// Returns true if the last command had an unknown outcome.
     pub(super) fn has_failed(&self) -> bool {
         self.failures > 0
+    }
+
+    /// Returns true if all outcomes for a time were unknown.
+    pub(super) fn has_failed_for(&self, length_ms: u64, now_ms: u64) -> bool {
+        self.has_failed() && now_ms.saturating_sub(self.failing_since_ms) > length_ms
     }
 
     pub(super) fn note_sent(&mut self, now_ms: u64) {
@@ -62,6 +69,9 @@ impl LaneState {
     /// Ends the command in flight, and delays the next one, longer after each fault.
     pub(super) fn note_fault(&mut self, now_ms: u64, timing: &Timing) {
         self.is_in_flight = false;
+        if self.failures == 0 {
+            self.failing_since_ms = now_ms;
+        }
         let delay_ms = timing.retry_ms << self.failures.min(16);
         self.due_ms = now_ms + delay_ms.min(timing.retry_max_ms);
         self.failures += 1;

@@ -226,7 +226,7 @@ impl<S: Shard + Send + 'static> Running<S> {
 
     fn stopped(&mut self, now_ms: u64) -> Option<Stopped> {
         let until_ms = self.stops_at_ms?;
-        if self.replica.epoch().is_none() {
+        if !self.replica.has_lease() {
             return Some(Stopped::InOrder);
         }
         (now_ms >= until_ms).then(|| {

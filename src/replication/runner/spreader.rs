@@ -7,6 +7,7 @@ use std::{sync::Arc, time::Duration};
 use crate::replication::{
     entry::NodeName,
     medium::{Answer, Command, Medium},
+    returning::HandOvers,
     runner::{ReplicaHandle, now_ms},
     spreading::{Beats, decide, surplus},
 };
@@ -31,6 +32,7 @@ impl<S: Send + 'static> Spreader<S> {
     /// Runs until its task is aborted.
     pub async fn run(self, medium: Arc<dyn Medium>) {
         let mut beats = Beats::default();
+        let mut hand_overs = vec![HandOvers::default(); self.replicas.len()];
         let mut ticks = tokio::time::interval(BEAT);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
@@ -43,25 +45,27 @@ impl<S: Send + 'static> Spreader<S> {
             if let Ok(Answer::Nodes(rows)) = medium.execute(Command::ReadNodes).await {
                 let now_ms = now_ms();
                 beats.note(&rows, now_ms);
-                self.assign(&beats, now_ms);
+                self.assign(&beats, &mut hand_overs, now_ms);
             }
         }
     }
 
-    fn assign(&self, beats: &Beats, now_ms: u64) {
-        for (shard, replica) in (0..).zip(&*self.replicas) {
+    fn assign(&self, beats: &Beats, hand_overs: &mut [HandOvers], now_ms: u64) {
+        for ((shard, replica), hand_overs) in (0..).zip(&*self.replicas).zip(hand_overs) {
             let status = replica.status();
             let row = status.row.unwrap_or_default();
             let wanted = self.replicas_per_shard;
-            let assignment = decide(shard, &self.node, &row, beats, wanted, now_ms);
+            let assignment = decide(shard, &self.node, &row, beats, wanted);
             // A full queue refuses: the next round follows.
             replica.assign(Some(assignment.rank), assignment.joins).ok();
             if status.epoch != Some(row.epoch) {
                 continue;
             }
             if assignment.hands_over {
-                replica.hand_over().ok();
-            } else if let Some(node) = surplus(shard, &self.node, &row, beats, wanted, now_ms) {
+                if hand_overs.note(row.epoch, now_ms) {
+                    replica.hand_over().ok();
+                }
+            } else if let Some(node) = surplus(shard, &self.node, &row, beats, wanted) {
                 replica.strike(node).ok();
             }
         }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::state::{SHARDS, ToyShard};
 use crate::replication::{
+    entry::{Entry, NodeName},
     medium::{Command, memory::Memory},
     roles::Replica,
     shard::Shard,
@@ -95,6 +96,24 @@ impl Checks {
                 self.fail(format!("LOWER cut {cut} after {last}"));
             }
             self.cuts[usize::from(shard)] = cut;
+        }
+    }
+
+    /// A majority has an acknowledged record, unless all members have it durably.
+    pub(super) fn check_acked(&mut self, shard: u16, number: u64, epoch: u64, memory: &Memory) {
+        let is_there = |entry: &Entry| entry.id.number == number && entry.epoch == epoch;
+        let is_cut = memory.shard(shard).is_some_and(|row| row.cut >= number);
+        if !is_cut && !memory.entries(shard).any(is_there) {
+            self.fail(format!("MINORITY has record {number} of epoch {epoch}"));
+        }
+    }
+
+    /// The cut of a holder is on the disk of each member that it knows.
+    pub(super) fn check_cut(&mut self, command: &Command, member: &NodeName, disk: u64) {
+        if let Command::RaiseCut { cut, .. } = command
+            && *cut > disk
+        {
+            self.fail(format!("EARLY cut {cut}, but {member} has entries up to {disk}"));
         }
     }
 

@@ -9,6 +9,7 @@
 
 mod checks;
 mod directed;
+mod leaving;
 mod state;
 mod world;
 

@@ -2,13 +2,13 @@
 
 use super::{Event, Replica, Role};
 use crate::replication::{
-    entry::{Entry, EntryId, STOPPED, ShardRow},
+    entry::{STOPPED, ShardRow},
     medium::{Answer, Command, Fault},
     mutants::{Mutant, is_on},
     roles::{
-        cutting::{Backlog, Cut, Cutter},
+        cutting::{Cut, Cutter},
         following::{Followed, Follower, floor_command},
-        insertion::{Insertion, Settled},
+        insertion::Settled,
         lanes::{Lane, LaneState, Ticket},
         lease::{Lease, Watch},
         taking::{Taker, Took},
@@ -38,32 +38,13 @@ impl Replica {
                 Lane::Cut => self.accept_cut(now_ms, &answer, state, &mut events),
             },
         }
-        self.counters.applied += state.applied().saturating_sub(applied);
+        let new = state.applied().saturating_sub(applied);
+        if new > 0 && self.epoch().is_none() {
+            // A later lease of this node knows how long a member has held back the log.
+            self.backlog.note(state.applied(), std::mem::take(&mut self.found_bytes), now_ms);
+        }
+        self.counters.applied += new;
         events
-    }
-
-    fn accept_fault(&mut self, now_ms: u64, lane: Lane) {
-        self.counters.unknown += 1;
-        self.lanes[lane as usize].note_fault(now_ms, &self.timing);
-        if lane != Lane::Log {
-            return;
-        }
-        match &mut self.role {
-            Role::Following(follower) => {
-                follower.restart();
-                self.watch.note_fault();
-            }
-            // The row shows whether the epoch began.
-            Role::Taking(taker) if taker.is_claiming() => self.follow(now_ms),
-            Role::Holding { insertion, .. } if is_on(Mutant::SkipsUnknown) => {
-                if let Some(skipped) = insertion {
-                    let entry = skipped.entry().clone();
-                    let id = EntryId::new(self.shard, entry.id.number + 1);
-                    *skipped = Insertion::new(Entry { id, ..entry });
-                }
-            }
-            Role::Taking(_) | Role::Holding { .. } | Role::Damaged => {}
-        }
     }
 
     fn accept_log(
@@ -74,6 +55,9 @@ impl Replica {
         events: &mut Vec<Event>,
     ) {
         self.lanes[Lane::Log as usize].note_answer(now_ms);
+        if let Answer::Entries(entries) = &answer {
+            self.found_bytes = entries.iter().map(|entry| entry.body.len()).sum();
+        }
         let result = match &mut self.role {
             Role::Following(follower) => {
                 let reads_row =
@@ -86,7 +70,10 @@ impl Replica {
                 .accept(answer, state)
                 .map(|took| self.accept_took(now_ms, took, state, events)),
             Role::Holding { .. } => self.accept_inserted(now_ms, &answer, state, events),
-            Role::Damaged => Ok(()),
+            Role::Damaged { .. } => {
+                self.accept_damaged(now_ms, answer);
+                Ok(())
+            }
         };
         if let Err(ShardFault(text)) = result {
             self.damage(text, events);
@@ -135,6 +122,7 @@ impl Replica {
             Followed::Nothing => lane.due_ms = now_ms + self.timing.follow_ms,
             Followed::Below(row) => {
                 self.watch.note(&row, lane.sent_ms, now_ms, &self.timing);
+                self.row = Some(row.clone());
                 self.seed(now_ms, &row, state, events);
             }
             Followed::Row { row, has_more } => {
@@ -146,7 +134,7 @@ impl Replica {
                     now_ms + if has_more { 0 } else { pause_ms };
                 self.row_ms = Some(now_ms);
                 self.watch.note(&row, sent_ms, now_ms, &self.timing);
-                if self.may_take(now_ms, &row) {
+                if self.may_take(now_ms, &row, state.applied()) {
                     let taker = Taker::new(self.shard, &self.me, &row, self.nonces.i64(..));
                     self.become_role(Role::Taking(taker));
                 } else if let Some(floor) = self.floor_to_send(&row, state)
@@ -164,12 +152,13 @@ impl Replica {
         self.follows().then(|| floor_command(self.shard, row, &self.me, floor)).flatten()
     }
 
-    /// Returns true if a member can take the shard. A node that is named as the holder but does
+    /// Returns true if a member that has what was cut can take the shard. A node that is named as the holder but does
     /// not hold restarted, or lost the answer to its claim.
-    fn may_take(&self, now_ms: u64, row: &ShardRow) -> bool {
+    fn may_take(&self, now_ms: u64, row: &ShardRow, applied: u64) -> bool {
         let is_mine = row.holder.as_ref() == Some(&self.me) && row.beat != STOPPED;
         let is_member = row.members.contains_key(&self.me);
         is_member
+            && (row.cut <= applied || is_on(Mutant::TakesBelowCut))
             && now_ms >= self.abstains_until_ms
             && self.rank.is_some_and(|rank| is_mine || self.watch.is_free(rank, &self.timing))
     }
@@ -194,10 +183,10 @@ impl Replica {
             Took::Holds => {
                 let cutter = Cutter::new(self.shard, epoch, self.me.clone());
                 // The lease of the take goes on.
-                let lease = std::mem::take(&mut self.lease);
+                let (lease, stops) = (std::mem::take(&mut self.lease), self.stops);
                 let lane = self.lanes[Lane::Lease as usize];
                 self.become_role(Role::Holding { epoch, insertion: None, cutter });
-                (self.lease, self.backlog) = (lease, Backlog::default());
+                (self.lease, self.stops) = (lease, stops);
                 self.lanes[Lane::Lease as usize].due_ms =
                     if lane.is_in_flight { 0 } else { lane.due_ms };
                 self.counters.takes += 1;
@@ -268,17 +257,12 @@ impl Replica {
         self.follow(now_ms);
     }
 
-    fn follow(&mut self, now_ms: u64) {
+    pub(super) fn follow(&mut self, now_ms: u64) {
         self.become_role(Role::Following(Follower::default()));
         self.lanes[Lane::Log as usize].due_ms = now_ms;
     }
 
-    fn damage(&mut self, text: String, events: &mut Vec<Event>) {
-        self.become_role(Role::Damaged);
-        events.push(Event::Damaged(text));
-    }
-
-    fn become_role(&mut self, role: Role) {
+    pub(super) fn become_role(&mut self, role: Role) {
         self.role = role;
         self.role_number += 1;
         self.lanes = [LaneState::default(); 3];

@@ -4,6 +4,7 @@
 //! [`Replica::accept`], and owns the state of the shard. Must never know: threads, the medium.
 
 mod accepting;
+mod faults;
 
 use crate::replication::{
     entry::{Body, Entry, EntryId, NodeName, RECORD_BYTES_MAX, ShardRow},
@@ -83,8 +84,15 @@ pub struct Counters {
 enum Role {
     Following(Follower),
     Taking(Taker),
-    Holding { epoch: u64, insertion: Option<Insertion>, cutter: Cutter },
-    Damaged,
+    Holding {
+        epoch: u64,
+        insertion: Option<Insertion>,
+        cutter: Cutter,
+    },
+    /// The state cannot be used. The node leaves the members, so that none waits for it.
+    Damaged {
+        leaves: Option<Command>,
+    },
 }
 
 /// The roles of a shard on a node.
@@ -100,7 +108,8 @@ pub struct Replica {
     lease: Lease,
     watch: Watch,
     backlog: Backlog,
-    /// The number of members that are preferred as holders; `None` if this node must not take.
+    /// The number of members that are preferred as holders; `None` if this node must not take, as
+    /// before its first assignment.
     rank: Option<u32>,
     joins: bool,
     stops: bool,
@@ -109,6 +118,8 @@ pub struct Replica {
     /// The time of the last read of the row.
     row_ms: Option<u64>,
     row: Option<ShardRow>,
+    /// The bytes of the records that the last search found.
+    found_bytes: usize,
     counters: Counters,
 }
 
@@ -131,12 +142,13 @@ impl Replica {
             lease: Lease::default(),
             watch: Watch::default(),
             backlog: Backlog::default(),
-            rank: Some(0),
+            rank: None,
             joins: false,
             stops: false,
             abstains_until_ms: 0,
             row_ms: None,
             row: None,
+            found_bytes: 0,
             counters: Counters::default(),
         }
     }
@@ -150,6 +162,11 @@ impl Replica {
     /// Returns the epoch that this node holds.
     pub fn epoch(&self) -> Option<u64> {
         if let Role::Holding { epoch, .. } = &self.role { Some(*epoch) } else { None }
+    }
+
+    /// Returns true while this node holds the shard, or takes it.
+    pub fn has_lease(&self) -> bool {
+        matches!(self.role, Role::Holding { .. } | Role::Taking(_))
     }
 
     /// Returns the last read row of the shard.
@@ -170,11 +187,6 @@ impl Replica {
     /// Returns true if a record can be proposed.
     pub fn is_ready(&self) -> bool {
         matches!(self.role, Role::Holding { insertion: None, .. }) && !self.stops
-    }
-
-    /// Returns true while the outcome of an append is unknown.
-    pub fn is_unsure(&self) -> bool {
-        self.proposed().is_some() && self.lanes[Lane::Log as usize].has_failed()
     }
 
     /// Returns the bytes of the record that is not confirmed.
@@ -208,10 +220,10 @@ impl Replica {
         Ok(())
     }
 
-    /// Ends the lease in order, after the record in flight; a stop of the node, or a move of the
+    /// Ends the lease or the take in order, after the record in flight; a stop of the node, or a move of the
     /// shard. The node takes the shard again at the earliest after a TTL.
     pub fn hand_over(&mut self) {
-        self.stops = self.epoch().is_some();
+        self.stops = self.has_lease();
         self.lanes[Lane::Lease as usize].due_ms = 0;
     }
 
@@ -226,12 +238,11 @@ impl Replica {
     /// Returns the time of the next command; `None` while all lanes wait for answers.
     pub fn next_due_ms(&self) -> Option<u64> {
         let is_active = |lane: &Lane| match &self.role {
-            Role::Following(_) => *lane == Lane::Log,
+            Role::Following(_) | Role::Damaged { .. } => *lane == Lane::Log,
             Role::Taking(taker) => {
                 *lane == Lane::Log || *lane == Lane::Lease && !taker.is_claiming()
             }
             Role::Holding { insertion, .. } => *lane != Lane::Log || insertion.is_some(),
-            Role::Damaged => false,
         };
         let lanes = Lane::ALL.iter().filter(|lane| is_active(lane));
         let lanes = lanes.map(|lane| &self.lanes[*lane as usize]);
@@ -263,12 +274,15 @@ impl Replica {
         match (lane, &mut self.role) {
             (Lane::Log, Role::Following(follower)) => Some(follower.command(shard, follows, state)),
             (Lane::Log, Role::Taking(taker)) => Some(taker.command()),
+            (Lane::Log, Role::Damaged { leaves }) => {
+                Some(leaves.clone().unwrap_or(Command::ReadShard(shard)))
+            }
             (Lane::Log, Role::Holding { insertion, .. }) => {
                 insertion.as_ref().map(Insertion::command)
             }
             (Lane::Lease, Role::Taking(taker)) if !taker.is_claiming() => {
-                self.lease.note_sent(now_ms, false);
-                Some(Command::Beat { shard, epoch: taker.epoch(), stops: false })
+                self.lease.note_sent(now_ms, self.stops);
+                Some(Command::Beat { shard, epoch: taker.epoch(), stops: self.stops })
             }
             (Lane::Lease, Role::Holding { epoch, insertion, .. }) => {
                 let stops = self.stops && insertion.is_none();

@@ -1,5 +1,7 @@
 //! One schedule: nodes, commands in flight, and faults.
 
+mod calling;
+mod failing;
 mod healing;
 
 use std::{cell::RefCell, rc::Rc};
@@ -10,9 +12,9 @@ use super::{
 };
 use crate::replication::{
     entry::NodeName,
-    gather::{divide, gather},
-    medium::{Answer, Command, Fault, Inserted, memory::Memory, memory::Position},
-    roles::{Event, Replica, Ticket, Timing},
+    gather::gather,
+    medium::{Answer, Command, memory::Memory, memory::Position},
+    roles::{Replica, Ticket, Timing},
     shard::Shard,
 };
 
@@ -63,7 +65,8 @@ pub(super) struct World {
     batches: Vec<u16>,
     pub(super) checks: Checks,
     is_healed: bool,
-    is_wiped: bool,
+    /// The node whose disk was lost.
+    wiped: Option<usize>,
     pub(super) trace: Option<Vec<String>>,
 }
 
@@ -96,7 +99,7 @@ impl World {
             batches: Vec::new(),
             checks: Checks::default(),
             is_healed: false,
-            is_wiped: false,
+            wiped: None,
             now_ms: 0,
             trace: is_traced.then(Vec::new),
             rng,
@@ -216,44 +219,6 @@ impl World {
         }
     }
 
-    fn kill(&mut self) {
-        let node = self.rng.usize(..NODES);
-        for call in self.calls.extract_if(.., |call| call.node == node) {
-            if call.executed.is_none() && self.rng.bool() {
-                self.late.push(call.command);
-            }
-        }
-        let wipes = !self.is_wiped && self.rng.u32(..30) == 0 && self.can_wipe(node);
-        if wipes {
-            self.is_wiped = true;
-            for shard in 0..SHARDS {
-                self.shared.borrow_mut().disks.insert((node, shard), State::default());
-            }
-        }
-        let life = self.nodes[node].life + 1;
-        self.nodes[node] = self.start(node, life);
-        self.log(|| format!("kill -9 {node}{}", if wipes { ", disk wiped" } else { "" }));
-    }
-
-    /// Returns true if another member has everything that was deleted, so that a lost disk loses
-    /// nothing.
-    fn can_wipe(&self, node: usize) -> bool {
-        (0..SHARDS).all(|shard| {
-            let Some(row) = self.memory.shard(shard) else { return true };
-            let shared = self.shared.borrow();
-            self.nodes.iter().enumerate().any(|(other, Node { name, .. })| {
-                let disk = shared.disks.get(&(other, shard)).map_or(0, |disk| disk.applied);
-                other != node && row.members.contains_key(name) && disk >= row.cut
-            })
-        })
-    }
-
-    fn strike(&mut self) {
-        let (node, shard) = self.any_replica();
-        let other = self.nodes[self.rng.usize(..NODES)].name.clone();
-        self.nodes[node].replicas[shard].strike(other);
-    }
-
     /// Lets the nodes that are awake send commands, and some commands progress.
     fn work(&mut self) {
         let node = self.awake[self.rng.usize(..self.awake.len())];
@@ -262,6 +227,16 @@ impl World {
         for (shard, (replica, state)) in (0..).zip(replicas.iter_mut().zip(states)) {
             let due = replica.poll(self.now_ms, state).into_iter();
             commands.extend(due.map(|(ticket, command)| ((shard, ticket), command)));
+        }
+        for ((shard, _), command) in &commands {
+            let row = self.nodes[node].replicas[usize::from(*shard)].row();
+            let lost = self.wiped.as_ref().map(|node| &self.nodes[*node].name);
+            let members = row.into_iter().flat_map(|row| row.members.keys());
+            for member in members.filter(|member| Some(*member) != lost) {
+                let index = self.nodes.iter().position(|node| node.name == *member).unwrap();
+                let disk = self.nodes[index].states[usize::from(*shard)].durable_floor();
+                self.checks.check_cut(command, member, disk);
+            }
         }
         for gathered in gather(commands) {
             let (senders, command) = (gathered.senders, gathered.command);
@@ -272,94 +247,6 @@ impl World {
                 let index = self.rng.usize(..self.calls.len());
                 self.progress(index);
             }
-        }
-    }
-
-    /// Executes a command or delivers its answer, or a fault.
-    fn progress(&mut self, index: usize) {
-        let call = &self.calls[index];
-        let (node, is_awake) = (call.node, self.awake.contains(&call.node));
-        if let Some((answer, position)) = &call.executed {
-            let outcome = match self.memory.has_majority(*position) {
-                Some(true) => Ok(answer.clone()),
-                None => Err(Fault("rolled back".to_owned())),
-                Some(false) => return,
-            };
-            if is_awake {
-                self.deliver(index, &outcome);
-            }
-            return;
-        }
-        let chance = if self.is_healed { 1000 } else { self.rng.u32(..1000) };
-        let lost = || Err(Fault("lost".to_owned()));
-        if chance < 50 {
-            if chance < 30 {
-                self.late.push(call.command.clone());
-            }
-            if is_awake {
-                self.deliver(index, &lost());
-            }
-            return;
-        }
-        let command = call.command.clone();
-        let answer = self.execute(&command, ["a", "b", "c"][node]);
-        if chance < 70 {
-            self.late.push(command.clone());
-        }
-        if chance < 100 && is_awake {
-            self.deliver(index, &lost());
-            return;
-        }
-        let changes = match &answer {
-            Answer::Inserted(outcomes) => outcomes.contains(&Inserted::Done),
-            Answer::Matched(matched) => *matched,
-            Answer::Done => true,
-            _ => false,
-        };
-        let position = if changes { self.memory.position() } else { self.memory.settled() };
-        self.calls[index].executed = Some((answer, position));
-    }
-
-    fn execute(&mut self, command: &Command, sender: &str) -> Answer {
-        self.checks.check_command(command, &self.memory);
-        let answer = self.memory.execute(command);
-        self.log(|| format!("{sender}: {command:?} -> {answer:?}"));
-        answer
-    }
-
-    fn deliver(&mut self, index: usize, outcome: &Result<Answer, Fault>) {
-        let call = self.calls.swap_remove(index);
-        let is_fault = outcome.is_err();
-        for ((shard, ticket), outcome) in divide(call.senders, outcome) {
-            let node = &mut self.nodes[call.node];
-            if node.life != call.life {
-                continue;
-            }
-            let (replica, state) =
-                (&mut node.replicas[usize::from(shard)], &mut node.states[usize::from(shard)]);
-            let before = replica.proposed().map(<[u8]>::to_vec);
-            let events = replica.accept(self.now_ms, ticket, outcome, state);
-            let applied = state.applied();
-            for event in events {
-                self.log(|| format!("{}, shard {shard}: {event:?}", call.node));
-                self.note(shard, event, before.as_deref(), applied);
-            }
-        }
-        if is_fault {
-            self.log(|| format!("{}: {:?} has an unknown outcome", call.node, call.command));
-        }
-    }
-
-    fn note(&mut self, shard: u16, event: Event, proposed: Option<&[u8]>, applied: u64) {
-        match event {
-            Event::Committed { number, epoch } => {
-                let batches = batches_of(proposed.unwrap_or_default());
-                self.checks.note_acked(shard, number, epoch, batches);
-            }
-            Event::Damaged(text) => self.checks.fail(format!("DAMAGED {text}")),
-            Event::Took { epoch } => self.checks.note_took(shard, epoch, applied),
-            Event::Seeded => self.checks.seeds += 1,
-            Event::Fenced | Event::Stopped | Event::NotSeeded(_) => {}
         }
     }
 }
