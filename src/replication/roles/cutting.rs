@@ -219,6 +219,15 @@ mod tests {
     }
 
     #[test]
+    fn a_holder_whose_disk_was_lost_cuts_what_its_disk_has() {
+        let mut cutter = Cutter::new(1, 1, node("a"));
+        let (backlog, timing) = (Backlog::default(), Timing::default());
+        let answer = Answer::Shard(Some(row(&[("a", 7)])));
+        assert_eq!(cutter.accept(&answer, 5, &backlog, 0, &timing), Cut::Continues);
+        assert_eq!(cutter.command(), Command::RaiseCut { shard: 1, epoch: 1, cut: 5 });
+    }
+
+    #[test]
     fn a_cut_is_confirmed_before_records_are_deleted() {
         let mut cutter = Cutter::new(1, 1, node("a"));
         let (backlog, timing) = (Backlog::default(), Timing::default());

@@ -24,25 +24,32 @@ const FIRST_SEED: u64 = 1;
 /// The number of schedules in which each mutant must fail.
 const MUTANT_SCHEDULES: u64 = 10_000;
 
-const MUTANTS: [Mutant; 10] = [
-    Mutant::NoFence,
-    Mutant::DuplicateIsOwn,
-    Mutant::SkipsUnknown,
-    Mutant::CutsFences,
-    Mutant::OwnCut,
-    Mutant::SetsCut,
-    Mutant::DeletesFirst,
-    Mutant::LocalReads,
-    Mutant::TakesWithoutBeat,
-    Mutant::LeaseFromAnswer,
+/// The mutants, and the first word of the violation that each must show.
+const MUTANTS: [(Mutant, &str); 10] = [
+    (Mutant::NoFence, "LATE"),
+    (Mutant::DuplicateIsOwn, "MINORITY"),
+    (Mutant::SkipsUnknown, "DIFFERENT"),
+    (Mutant::CutsFences, "DIFFERENT"),
+    (Mutant::OwnCut, "EARLY"),
+    (Mutant::SetsCut, "LOWER"),
+    (Mutant::DeletesFirst, "DELETED"),
+    (Mutant::LocalReads, "DIFFERENT"),
+    (Mutant::TakesWithoutBeat, "STALE"),
+    (Mutant::LeaseFromAnswer, "STALE"),
 ];
 
 fn env_number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// Runs schedules on all cores, and returns the failures with their seeds, at most a few.
-fn run(mutant: Option<Mutant>, first: u64, count: u64, failures_max: usize) -> Vec<(u64, String)> {
+/// Runs schedules on all cores, and returns the failures that begin with a word, at most a few, with
+/// their seeds.
+fn run(
+    (mutant, word): (Option<Mutant>, &'static str),
+    first: u64,
+    count: u64,
+    failures_max: usize,
+) -> Vec<(u64, String)> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from) as u64;
     let run_share = move |thread: u64| {
         switch(mutant);
@@ -50,7 +57,7 @@ fn run(mutant: Option<Mutant>, first: u64, count: u64, failures_max: usize) -> V
         for seed in (thread..count).step_by(threads as usize).map(|index| first.wrapping_add(index))
         {
             let mut world = World::new(seed, false);
-            if let Some(violation) = world.run() {
+            if let Some(violation) = world.run().filter(|text| text.starts_with(word)) {
                 failures.push((seed, violation));
             }
             let checks = &world.checks;
@@ -87,7 +94,8 @@ fn run(mutant: Option<Mutant>, first: u64, count: u64, failures_max: usize) -> V
 fn acknowledged_batches_are_on_all_replicas_once_under_any_schedule() {
     if let Some(seed) = env_number("GRANARY_SIM_SEED") {
         let name = std::env::var("GRANARY_SIM_MUTANT").unwrap_or_default();
-        switch(MUTANTS.into_iter().find(|mutant| format!("{mutant:?}") == name));
+        let named = MUTANTS.into_iter().find(|(mutant, _)| format!("{mutant:?}") == name);
+        switch(named.map(|(mutant, _)| mutant));
         let mut world = World::new(seed, true);
         let violation = world.run();
         eprintln!("{}\n{violation:?}", world.trace.unwrap_or_default().join("\n"));
@@ -96,7 +104,7 @@ fn acknowledged_batches_are_on_all_replicas_once_under_any_schedule() {
     }
     let requested = env_number("GRANARY_SIM_HISTORIES");
     let first = requested.map_or(FIRST_SEED, |_| fastrand::u64(..));
-    let failures = run(None, first, requested.unwrap_or(SCHEDULES), 3);
+    let failures = run((None, ""), first, requested.unwrap_or(SCHEDULES), 3);
     assert!(failures.is_empty(), "replay one with GRANARY_SIM_SEED: {failures:?}");
 }
 
@@ -104,7 +112,9 @@ fn acknowledged_batches_are_on_all_replicas_once_under_any_schedule() {
 fn each_mutant_fails_in_some_schedule() {
     let holding: Vec<_> = MUTANTS
         .into_iter()
-        .filter(|mutant| run(Some(*mutant), FIRST_SEED, MUTANT_SCHEDULES, 1).is_empty())
+        .filter(|(mutant, word)| {
+            run((Some(*mutant), word), FIRST_SEED, MUTANT_SCHEDULES, 1).is_empty()
+        })
         .collect();
     assert!(holding.is_empty(), "no schedule shows why these rules are needed: {holding:?}");
 }
