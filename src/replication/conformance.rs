@@ -165,6 +165,7 @@ fn late_changes(bed: &mut dyn Bed, shard: u16) -> Outcome {
     let holder = Some(node("b")?);
     expect("the row", row(bed, shard)?, ShardRow { epoch: 2, holder, ..ShardRow::default() })?;
     expect("an ordered end", run(bed, beat(2, true))?, Answer::Matched(true))?;
+    expect("a late renewal", run(bed, beat(2, false))?, Answer::Matched(false))?;
     expect("the beat", row(bed, shard)?.beat, STOPPED)
 }
 

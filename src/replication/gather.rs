@@ -9,8 +9,9 @@ use crate::replication::{
 
 /// The maximum number of entries of a command.
 pub const INSERT_ENTRIES_MAX: usize = 1000;
-/// The maximum number of bytes of records in a command. One record always fits.
-pub const INSERT_BYTES_MAX: usize = 16 << 20;
+/// The maximum number of bytes of records in a command, which has at most 16 MiB with the keys and
+/// names. One record always fits.
+pub const INSERT_BYTES_MAX: usize = 15 << 20;
 
 /// A command for several senders.
 #[derive(Debug)]
@@ -87,7 +88,7 @@ mod tests {
         commands.insert(2, (9, Command::ReadShard(9)));
         let gathered = gather(commands);
         let senders: Vec<_> = gathered.iter().map(|command| command.senders.clone()).collect();
-        assert_eq!(senders, [vec![9], vec![0, 1], vec![2, 3], vec![4]]);
+        assert_eq!(senders, [vec![9], vec![0, 1], vec![2], vec![3, 4]]);
     }
 
     #[test]

@@ -19,13 +19,13 @@ pub(super) fn shard_change(command: &Command) -> RawDocumentBuf {
             doc! { "_id": i32::from(*shard), "epoch": *epoch as i64, "beat": *beat },
             doc! { "$set": { "epoch": *epoch as i64 + 1, "holder": holder.as_str(), "beat": 0_i64 } },
         ),
-        Command::Beat { shard, epoch, stops } => (
+        Command::Beat { shard, epoch, stops: true } => (
             doc! { "_id": i32::from(*shard), "epoch": *epoch as i64 },
-            if *stops {
-                doc! { "$set": { "beat": STOPPED } }
-            } else {
-                doc! { "$inc": { "beat": 1_i64 } }
-            },
+            doc! { "$set": { "beat": STOPPED } },
+        ),
+        Command::Beat { shard, epoch, stops: false } => (
+            doc! { "_id": i32::from(*shard), "epoch": *epoch as i64, "beat": { "$gte": 0 } },
+            doc! { "$inc": { "beat": 1_i64 } },
         ),
         Command::RaiseCut { shard, epoch, cut } => (
             doc! { "_id": i32::from(*shard), "epoch": *epoch as i64 },

@@ -192,6 +192,8 @@ impl Memory {
                 return false;
             }
             Command::Beat { stops: true, .. } => row.beat = STOPPED,
+            // A late renewal does not undo the end of a lease.
+            Command::Beat { .. } if row.beat == STOPPED => return false,
             Command::Beat { .. } => row.beat += 1,
             Command::RaiseCut { cut, .. } if is_on(Mutant::SetsCut) => row.cut = *cut,
             Command::RaiseCut { cut, .. } => row.cut = row.cut.max(*cut),

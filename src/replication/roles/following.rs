@@ -122,9 +122,11 @@ impl Follower {
             (Step::Row { after, .. }, Answer::Shard(Some(row))) if row.cut > after => {
                 Ok(Followed::Below(row))
             }
-            (Step::Row { entries, .. }, Answer::Shard(Some(row))) => {
+            (Step::Row { after, entries }, Answer::Shard(Some(row))) => {
                 apply_in_order(&entries, state)?;
-                Ok(end_of_pass(row, &entries))
+                // A full page behind a gap is read again after a pause.
+                let rest = if state.applied() > after { &entries[..] } else { &[] };
+                Ok(end_of_pass(row, rest))
             }
             // The row was created, or the floor raised.
             _ => Ok(Followed::Continues),

@@ -80,10 +80,15 @@ impl Lease {
         self.confirmed_ms = Some(counts_from);
     }
 
+    /// Returns the time before which no other node can have taken the shard.
+    pub(crate) fn until_ms(&self, timing: &Timing) -> Option<u64> {
+        self.confirmed_ms.map(|sent_ms| sent_ms + timing.ttl_ms - timing.margin_ms)
+    }
+
     /// Returns true while no other node can have taken the shard.
+    #[cfg(test)]
     pub(crate) fn is_valid(&self, now_ms: u64, timing: &Timing) -> bool {
-        let length_ms = timing.ttl_ms - timing.margin_ms;
-        self.confirmed_ms.is_some_and(|sent_ms| now_ms < sent_ms + length_ms)
+        self.until_ms(timing).is_some_and(|until_ms| now_ms < until_ms)
     }
 }
 

@@ -19,8 +19,9 @@ pub struct Status {
     pub applied: u64,
     /// The number up to which the disk has all entries.
     pub durable: u64,
-    /// True while queries can be answered.
-    pub may_answer: bool,
+    /// The uptime of the machine until which queries can be answered, in milliseconds. A reader
+    /// compares it with the present one, as the thread may be blocked.
+    pub answers_until_ms: Option<u64>,
     /// The numbers for metrics.
     pub counters: Counters,
     /// The shard's row as a follower read it last.

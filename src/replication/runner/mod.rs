@@ -114,7 +114,7 @@ impl<S: Shard + Send + 'static> Running<S> {
             for (ticket, command) in self.replica.poll(now_ms, &self.state) {
                 self.send(ticket, command);
             }
-            self.publish_status(now_ms);
+            self.publish_status();
             if let Some(stopped) = self.stopped(now_ms) {
                 return stopped;
             }
@@ -235,12 +235,12 @@ impl<S: Shard + Send + 'static> Running<S> {
         })
     }
 
-    fn publish_status(&self, now_ms: u64) {
+    fn publish_status(&self) {
         let mut status = self.status.lock();
         status.epoch = self.replica.epoch();
         status.applied = self.state.applied();
         status.durable = self.state.durable_floor();
-        status.may_answer = self.replica.may_answer(now_ms);
+        status.answers_until_ms = self.replica.answers_until_ms();
         status.counters = self.replica.counters();
         if status.row.as_ref() != self.replica.row() {
             status.row = self.replica.row().cloned();

@@ -62,7 +62,9 @@ impl Checks {
     /// numbers, which ends nothing.
     pub(super) fn note_took(&mut self, shard: u16, epoch: u64, fence: u64) {
         self.takes += 1;
-        self.fences.insert((shard, epoch), fence);
+        if self.fences.insert((shard, epoch), fence).is_some() {
+            self.fail(format!("SHARED epoch {epoch} of shard {shard}"));
+        }
         self.check_fences();
     }
 
@@ -105,6 +107,18 @@ impl Checks {
         let is_cut = memory.shard(shard).is_some_and(|row| row.cut >= number);
         if !is_cut && !memory.entries(shard).any(is_there) {
             self.fail(format!("MINORITY has record {number} of epoch {epoch}"));
+        }
+    }
+
+    /// The fence of each epoch stays.
+    pub(super) fn check_kept(&mut self, memory: &Memory) {
+        let is_kept = |((shard, epoch), fence): &(&(u16, u64), &u64)| {
+            let mut entries = memory.entries(*shard);
+            entries.any(|entry| entry.id.number == **fence && entry.epoch == *epoch)
+        };
+        if let Some(lost) = self.fences.iter().find(|fence| !is_kept(fence)) {
+            let violation = format!("MISSING fence {lost:?}");
+            self.violation.get_or_insert(violation);
         }
     }
 

@@ -185,6 +185,15 @@ fn a_node_takes_nothing_below_the_cut_or_before_its_assignment() {
 }
 
 #[test]
+fn a_member_below_the_cut_knows_the_row_while_no_snapshot_comes() {
+    let mut memory = shard(3, &[("a", 3)]);
+    memory.execute(&Command::RaiseCut { shard: 0, epoch: 1, cut: 3 });
+    let mut b = replica("b", Some(0), true);
+    (0..9).for_each(|second| drop(act(&mut memory, second * 1000, &mut b, &mut Broken)));
+    assert!(b.row().is_some_and(|row| row.cut == 3));
+}
+
+#[test]
 fn a_holder_knows_how_long_a_member_held_back_before_its_lease() {
     let mut memory = shard(1, &[("a", 0), ("b", 0)]);
     let mut state = ToyShard::open(0, 0, Rc::default());

@@ -5,6 +5,7 @@
 
 mod accepting;
 mod faults;
+mod leasing;
 
 use crate::replication::{
     entry::{Body, Entry, EntryId, NodeName, RECORD_BYTES_MAX, ShardRow},
@@ -164,11 +165,6 @@ impl Replica {
         if let Role::Holding { epoch, .. } = &self.role { Some(*epoch) } else { None }
     }
 
-    /// Returns true while this node holds the shard, or takes it.
-    pub fn has_lease(&self) -> bool {
-        matches!(self.role, Role::Holding { .. } | Role::Taking(_))
-    }
-
     /// Returns the last read row of the shard.
     pub fn row(&self) -> Option<&ShardRow> {
         self.row.as_ref()
@@ -177,11 +173,6 @@ impl Replica {
     /// Returns the numbers for metrics.
     pub fn counters(&self) -> Counters {
         self.counters
-    }
-
-    /// Returns true while queries can be answered: no other node can have confirmed a record.
-    pub fn may_answer(&self, now_ms: u64) -> bool {
-        self.epoch().is_some() && !self.stops && self.lease.is_valid(now_ms, &self.timing)
     }
 
     /// Returns true if a record can be proposed.

@@ -42,6 +42,7 @@ impl World {
             }
         }
         self.checks.check_rows(&self.memory);
+        self.checks.check_kept(&self.memory);
         self.violation().or_else(|| self.compare())
     }
 
