@@ -4,7 +4,11 @@
 
 use std::io;
 
+use super::journal::record_log::LogFault;
 use crate::model::with_causes;
+
+/// The name of the shared log in errors.
+pub(crate) const SHARED_LOG: &str = "the shared log";
 
 /// A failed operation on the store, with its file.
 #[derive(Debug, thiserror::Error)]
@@ -40,6 +44,9 @@ pub enum StoreError {
         #[source]
         cause: io::Error,
     },
+    /// A record could not be appended to the shared log.
+    #[error("append to {SHARED_LOG}")]
+    Log(#[source] Box<LogFault>),
     /// The bytes violate FORMAT.md.
     #[error("{file} is damaged: {problem}")]
     Corrupt {
@@ -93,6 +100,7 @@ impl StoreError {
             | Self::DamagedPart { file, .. }
             | Self::DamagedObject { file, .. }
             | Self::Mismatch { file, .. } => file,
+            Self::Log(_) => SHARED_LOG,
         }
     }
 
@@ -143,6 +151,7 @@ impl StoreError {
             },
             Self::Corrupt { .. } => true,
             Self::Io { .. }
+            | Self::Log(_)
             | Self::DamagedPart { .. }
             | Self::DamagedObject { .. }
             | Self::Mismatch { .. } => false,
@@ -158,6 +167,7 @@ impl StoreError {
             }
             Self::Open { .. }
             | Self::Io { .. }
+            | Self::Log(_)
             | Self::Corrupt { .. }
             | Self::DamagedPart { .. }
             | Self::DamagedObject { .. }
@@ -184,6 +194,13 @@ impl StoreError {
                     None
                 }
             }
+            Self::Log(fault) => match &**fault {
+                LogFault::Store(cause) => cause.io_error(),
+                LogFault::Unknown { .. }
+                | LogFault::OutOfOrder { .. }
+                | LogFault::Fenced { .. }
+                | LogFault::Cut { .. } => None,
+            },
             Self::Open { .. }
             | Self::Corrupt { .. }
             | Self::DamagedPart { .. }

@@ -10,8 +10,9 @@ use crate::store::error::StoreError;
 /// The maximum size of a record in a shared log, in bytes.
 pub const RECORD_BYTES_MAX: usize = 8 << 20;
 
-/// Visits the number and the bytes of a record, until it breaks.
-pub type RecordVisitor<'a> = dyn FnMut(u64, &[u8]) -> ControlFlow<()> + 'a;
+/// Visits the number and the bytes of a record, until it breaks. `None` is a fence: the number passes
+/// without a record, because another writer continues the log.
+pub type RecordVisitor<'a> = dyn FnMut(u64, Option<&[u8]>) -> ControlFlow<()> + 'a;
 
 /// A log of records with contiguous numbers from 1 on. One writer appends.
 pub trait RecordLog: Send + Debug {
@@ -22,7 +23,7 @@ pub trait RecordLog: Send + Debug {
     ///
     /// # Errors
     /// [`LogFault::OutOfOrder`] for any other number, and for other bytes at a number that exists;
-    /// the log is unchanged then.
+    /// [`LogFault::Fenced`] for the number of a fence. The log is unchanged then.
     fn append(&mut self, number: u64, record: &[u8]) -> Result<(), LogFault>;
 
     /// Visits the records after `after` in order, without a gap.
