@@ -127,9 +127,12 @@ impl Keys {
     fn unknown_among(&mut self, noun: &str, path: &str, key: &str, value: &Value, known: &Table) {
         let by_distance = known.keys().map(|name| (strsim::osa_distance(key, name), name));
         let nearest = by_distance.min().filter(|(distance, _)| *distance <= DISTANCE_MAX);
-        let nearest = nearest.map_or(String::new(), |(_, name)| format!("; did you mean {name}?"));
+        let remedy = match nearest {
+            Some((_, name)) => format!("; did you mean {name}?"),
+            None => format!("; remove it: docs/settings.md lists each {noun}"),
+        };
         let origin = value.origin().map_or(String::new(), |origin| format!(" in {origin}"));
-        self.faults.push(format!("unknown {noun} {path}{origin}{nearest}"));
+        self.faults.push(format!("unknown {noun} {path}{origin}{remedy}"));
     }
 }
 

@@ -29,16 +29,7 @@ struct DatedCounts {
     counts: SeriesCounts,
 }
 
-impl Record for DatedCounts {
-    fn to_bytes(&self) -> Vec<u8> {
-        // The keys of all maps are texts, so serialization cannot fail.
-        serde_json::to_vec(self).unwrap_or_default()
-    }
-
-    fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
-        serde_json::from_slice(bytes).map_err(|cause| cause.to_string())
-    }
-}
+impl Record for DatedCounts {}
 
 /// The counts at the start of today and of yesterday, in UTC. Clones share the counts.
 #[derive(Debug, Clone, Default)]

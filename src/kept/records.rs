@@ -27,22 +27,27 @@ pub(crate) type ChangeResult = Result<Result<(), ObjectRefusal>, StoreError>;
 /// A name with its record, or the reason why the record cannot be read.
 pub(crate) type NamedRecord<T> = (String, Result<T, String>);
 
-/// A value that is stored as one object.
-pub(crate) trait Record: Sized {
+/// A value that is stored as one object, as JSON unless the value has bytes of its own.
+pub(crate) trait Record: Serialize + DeserializeOwned {
     /// Returns the bytes of the object.
-    fn to_bytes(&self) -> Vec<u8>;
+    fn to_bytes(&self) -> Vec<u8> {
+        // The keys of all maps are texts, so serialization cannot fail.
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
     /// Parses the bytes of an object, or returns the reason why they are invalid.
-    fn from_bytes(bytes: &[u8]) -> Result<Self, String>;
+    fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
+        serde_json::from_slice(bytes).map_err(|cause| cause.to_string())
+    }
 }
 
-fn to_json<T: Serialize>(value: &T) -> Vec<u8> {
-    // The keys of all maps are texts, so serialization cannot fail.
-    serde_json::to_vec(value).unwrap_or_default()
-}
-
-fn from_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
-    serde_json::from_slice(bytes).map_err(|cause| cause.to_string())
-}
+impl Record for Silence {}
+impl Record for Annotation {}
+impl Record for KeyRecord {}
+impl Record for CodeRecord {}
+impl Record for UserRecord {}
+impl Record for SessionRecord {}
+impl Record for GroupHistory {}
 
 impl Record for Vec<u8> {
     fn to_bytes(&self) -> Vec<u8> {
@@ -51,76 +56,6 @@ impl Record for Vec<u8> {
 
     fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
         Ok(bytes.to_vec())
-    }
-}
-
-impl Record for Silence {
-    fn to_bytes(&self) -> Vec<u8> {
-        to_json(self)
-    }
-
-    fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
-        from_json(bytes)
-    }
-}
-
-impl Record for Annotation {
-    fn to_bytes(&self) -> Vec<u8> {
-        to_json(self)
-    }
-
-    fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
-        from_json(bytes)
-    }
-}
-
-impl Record for KeyRecord {
-    fn to_bytes(&self) -> Vec<u8> {
-        to_json(self)
-    }
-
-    fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
-        from_json(bytes)
-    }
-}
-
-impl Record for CodeRecord {
-    fn to_bytes(&self) -> Vec<u8> {
-        to_json(self)
-    }
-
-    fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
-        from_json(bytes)
-    }
-}
-
-impl Record for UserRecord {
-    fn to_bytes(&self) -> Vec<u8> {
-        to_json(self)
-    }
-
-    fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
-        from_json(bytes)
-    }
-}
-
-impl Record for SessionRecord {
-    fn to_bytes(&self) -> Vec<u8> {
-        to_json(self)
-    }
-
-    fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
-        from_json(bytes)
-    }
-}
-
-impl Record for GroupHistory {
-    fn to_bytes(&self) -> Vec<u8> {
-        to_json(self)
-    }
-
-    fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
-        from_json(bytes)
     }
 }
 

@@ -64,7 +64,7 @@ pub use host::{
 };
 pub use key_selector::{KeySelector, PROJECT_TAG, TagComparison, TagMatcher};
 pub use metric_limits::MetricLimits;
-pub use own_sender::{OWN_SENDER_PREFIX, former_name, is_own_sender, own_sender};
+pub use own_sender::{OWN_SENDER_PREFIX, is_own_sender, own_sender};
 pub use partition::PartitionId;
 pub use project::{
     DEFAULT_PROJECT, PROJECT_NAME_BYTES_MAX, ProjectName, ProjectNameError, split_stored_name,

@@ -18,8 +18,3 @@ pub fn own_sender(role: &str) -> Arc<str> {
 pub fn is_own_sender(name: &str) -> bool {
     split_stored_name(name).1.starts_with(OWN_SENDER_PREFIX)
 }
-
-/// Returns the name that a role used before the name space existed.
-pub fn former_name(own: &str) -> Option<&str> {
-    own.strip_prefix(OWN_SENDER_PREFIX)
-}

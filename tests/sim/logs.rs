@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use fastrand::Rng;
-use granary::store::{FileLog, RecordLog};
+use granary::store::{FileLog, Medium, RecordLog};
 
 use crate::{
     faulty::{Call, EIO, Effect, Fault, FaultyMedium},
@@ -19,7 +19,8 @@ struct Files(FaultyMedium);
 
 impl LogMedium for Files {
     fn open(&mut self) -> Box<dyn RecordLog> {
-        let mut log = FileLog::open(Arc::new(self.0.clone())).unwrap();
+        let medium: Arc<dyn Medium> = Arc::new(self.0.clone());
+        let mut log = FileLog::open(&medium).unwrap();
         // Each file has a few records.
         log.set_file_bytes(700);
         Box::new(log)

@@ -7,7 +7,6 @@
 mod acknowledging;
 mod adopting;
 mod evaluating;
-mod former;
 mod group;
 mod groups;
 mod hosts;
@@ -33,7 +32,6 @@ use crate::{
     telemetry::{Health, Metrics},
 };
 use evaluating::ActiveEvaluations;
-use former::FormerSenders;
 use groups::Groups;
 use recording::Recording;
 
@@ -83,7 +81,6 @@ impl Alerter {
         let AlerterParts { rules, hosts, store, writer, clock, metrics, resources, .. } = parts;
         let promql = parts.promql;
         let recording = Recording {
-            former: FormerSenders::new(&store, clock.now()).into(),
             store,
             writer,
             limits: parts.series_limits,

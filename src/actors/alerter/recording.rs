@@ -4,7 +4,6 @@
 
 use std::sync::Arc;
 
-use super::former::FormerSenders;
 use crate::{
     actors::{WriteFault, WriterHandle},
     alerts::GroupRun,
@@ -35,7 +34,6 @@ pub(super) struct Recording {
     pub(super) store: Store,
     pub(super) writer: WriterHandle,
     pub(super) limits: SeriesLimits,
-    pub(super) former: Arc<FormerSenders>,
     pub(super) health: Health,
     pub(super) metrics: Metrics,
 }
@@ -96,9 +94,6 @@ impl Recording {
         mut numbering: Numbering<'_>,
     ) -> Option<LostSamples> {
         let sender = numbering.sender.clone();
-        if self.former.contains(&numbering.number(), numbering.at) {
-            return None;
-        }
         let number = numbering.number_after(self.store.sender_latest(&sender));
         let lost = self.append(run, at, number).await;
         self.metrics.rule_samples_lost.inc_by(lost.as_ref().map_or(0, |lost| lost.count as u64));

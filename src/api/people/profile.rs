@@ -1,7 +1,7 @@
 //! Changes of the caller's own password and second factor.
 
 use actix_web::{HttpRequest, HttpResponse, http::StatusCode, web};
-use serde::Deserialize;
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::json;
 
 use super::{either, invalid, me::begun, parsed, refusal, run};
@@ -9,11 +9,10 @@ use crate::{
     access::{Caller, Password, UserCaller, check_password},
     api::{
         answer,
-        body::Body,
         caller::{AccessParts, Outcome, Turn, caller},
         refusal::Refusal,
     },
-    kept::{NewSession, ObjectFault, OwnChange, PeopleFault},
+    kept::{ObjectFault, OwnChange, PeopleFault},
 };
 
 /// The body of a change of the password.
@@ -38,29 +37,25 @@ struct CodeBody {
     code: String,
 }
 
+/// The parameters of a handler: the request and its body.
+type Received = (HttpRequest, web::Payload, web::Data<AccessParts>);
+
 pub(super) async fn change_password(
     request: HttpRequest,
     payload: web::Payload,
     parts: web::Data<AccessParts>,
 ) -> Result<HttpResponse, Refusal> {
-    let body = parts.bodies.receive_change(&request, payload).await?;
-    Ok(either(set_password(&request, &parts, &body).await))
-}
-
-async fn set_password(
-    request: &HttpRequest,
-    parts: &web::Data<AccessParts>,
-    body: &Body,
-) -> Result<HttpResponse, HttpResponse> {
-    let PasswordBody { password, new_password } = parsed(body).map_err(invalid)?;
-    let user = session_of(request).ok_or_else(no_user)?;
-    check_password(&user.user.name, &new_password)
-        .map_err(|message| invalid(ObjectFault::Invalid(message)))?;
-    let session = confirmed(request, parts, &user, password, move |parts, user| {
-        let password = Password::new(&new_password)?;
-        parts.people.change_own(user, OwnChange::Password(password), parts.clock.now())
-    });
-    Ok(renewed(request, parts, &session.await?))
+    respond((request, payload, parts), async |request, parts, user, body| {
+        let PasswordBody { password, new_password } = body;
+        check_password(&user.user.name, &new_password)
+            .map_err(|message| invalid(ObjectFault::Invalid(message)))?;
+        let session = confirmed(request, parts, &user, password, move |parts, user| {
+            let password = Password::new(&new_password)?;
+            parts.people.change_own(user, OwnChange::Password(password), parts.clock.now())
+        });
+        Ok(begun(request, parts, &session.await?, StatusCode::OK))
+    })
+    .await
 }
 
 pub(super) async fn begin_totp(
@@ -68,23 +63,16 @@ pub(super) async fn begin_totp(
     payload: web::Payload,
     parts: web::Data<AccessParts>,
 ) -> Result<HttpResponse, Refusal> {
-    let body = parts.bodies.receive_change(&request, payload).await?;
-    Ok(either(start_totp(&request, &parts, &body).await))
-}
-
-async fn start_totp(
-    request: &HttpRequest,
-    parts: &web::Data<AccessParts>,
-    body: &Body,
-) -> Result<HttpResponse, HttpResponse> {
-    let ConfirmationBody { password } = parsed(body).map_err(invalid)?;
-    let user = session_of(request).ok_or_else(no_user)?;
-    let factor = confirmed(request, parts, &user, password, |parts, user| {
-        parts.people.begin_totp(user, parts.clock.now())
-    });
-    let factor = factor.await?;
-    let uri = factor.uri(&user.user.name);
-    Ok(HttpResponse::Ok().json(json!({ "secret": factor.secret_text(), "uri": uri })))
+    respond((request, payload, parts), async |request, parts, user, body| {
+        let ConfirmationBody { password } = body;
+        let factor = confirmed(request, parts, &user, password, |parts, user| {
+            parts.people.begin_totp(user, parts.clock.now())
+        });
+        let factor = factor.await?;
+        let uri = factor.uri(&user.user.name);
+        Ok(HttpResponse::Ok().json(json!({ "secret": factor.secret_text(), "uri": uri })))
+    })
+    .await
 }
 
 pub(super) async fn confirm_totp(
@@ -92,23 +80,15 @@ pub(super) async fn confirm_totp(
     payload: web::Payload,
     parts: web::Data<AccessParts>,
 ) -> Result<HttpResponse, Refusal> {
-    let body = parts.bodies.receive_change(&request, payload).await?;
-    Ok(either(finish_totp(&request, &parts, &body).await))
-}
-
-async fn finish_totp(
-    request: &HttpRequest,
-    parts: &web::Data<AccessParts>,
-    body: &Body,
-) -> Result<HttpResponse, HttpResponse> {
-    let CodeBody { code } = parsed(body).map_err(invalid)?;
-    let user = session_of(request).ok_or_else(no_user)?;
-    let shared = parts.clone();
-    let session = run(move || {
-        let change = OwnChange::ConfirmTotp(&code);
-        shared.people.change_own(&user, change, shared.clock.now())
-    });
-    Ok(renewed(request, parts, &session.await?))
+    respond((request, payload, parts), async |request, parts, user, CodeBody { code }| {
+        let shared = parts.clone();
+        let session = run(move || {
+            let change = OwnChange::ConfirmTotp(&code);
+            shared.people.change_own(&user, change, shared.clock.now())
+        });
+        Ok(begun(request, parts, &session.await?, StatusCode::OK))
+    })
+    .await
 }
 
 pub(super) async fn remove_totp(
@@ -116,25 +96,33 @@ pub(super) async fn remove_totp(
     payload: web::Payload,
     parts: web::Data<AccessParts>,
 ) -> Result<HttpResponse, Refusal> {
+    respond((request, payload, parts), async |request, parts, user, body| {
+        let ConfirmationBody { password } = body;
+        let session = confirmed(request, parts, &user, password, |parts, user| {
+            parts.people.change_own(user, OwnChange::RemoveTotp, parts.clock.now())
+        });
+        Ok(begun(request, parts, &session.await?, StatusCode::OK))
+    })
+    .await
+}
+
+/// Receives the body of a request of a user who has logged in, and answers it.
+async fn respond<B: DeserializeOwned>(
+    (request, payload, parts): Received,
+    answer: impl AsyncFnOnce(
+        &HttpRequest,
+        &web::Data<AccessParts>,
+        UserCaller,
+        B,
+    ) -> Result<HttpResponse, HttpResponse>,
+) -> Result<HttpResponse, Refusal> {
     let body = parts.bodies.receive_change(&request, payload).await?;
-    Ok(either(drop_totp(&request, &parts, &body).await))
-}
-
-async fn drop_totp(
-    request: &HttpRequest,
-    parts: &web::Data<AccessParts>,
-    body: &Body,
-) -> Result<HttpResponse, HttpResponse> {
-    let ConfirmationBody { password } = parsed(body).map_err(invalid)?;
-    let user = session_of(request).ok_or_else(no_user)?;
-    let session = confirmed(request, parts, &user, password, |parts, user| {
-        parts.people.change_own(user, OwnChange::RemoveTotp, parts.clock.now())
-    });
-    Ok(renewed(request, parts, &session.await?))
-}
-
-fn renewed(request: &HttpRequest, parts: &AccessParts, session: &NewSession) -> HttpResponse {
-    begun(request, parts, session, StatusCode::OK)
+    let answered = async {
+        let body = parsed(&body).map_err(invalid)?;
+        let user = session_of(&request).ok_or_else(no_user)?;
+        answer(&request, &parts, user, body).await
+    };
+    Ok(either(answered.await))
 }
 
 /// Returns the session of a caller who has logged in.

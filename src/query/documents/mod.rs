@@ -2,18 +2,18 @@
 //!
 //! Must never know: HTTP.
 
+mod inspection;
 pub(super) mod levels;
 pub(super) mod nested;
 mod preallocation;
-mod stored;
 
-pub use levels::{LevelPart, LevelsDocument};
-pub use nested::{MinuteTotals, NestedDocument, SlotNumber, SlotValue, SlotValues};
-pub use preallocation::{PreallocateAnswer, PreallocateRequest, PreallocatedLevel, preallocate};
-pub use stored::{
+pub use inspection::{
     CellLocation, ShownDocument, ShownPart, ShownSlot, StoredCell, StoredDocumentAnswer,
     StoredDocumentRequest, StoredPartition, stored_document,
 };
+pub use levels::{LevelPart, LevelsDocument};
+pub use nested::{MinuteTotals, NestedDocument, SlotNumber, SlotValue, SlotValues};
+pub use preallocation::{PreallocateAnswer, PreallocateRequest, PreallocatedLevel, preallocate};
 
 use std::collections::BTreeMap;
 use std::ops::Range;

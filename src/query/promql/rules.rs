@@ -4,7 +4,7 @@
 
 use super::{
     parse::parse,
-    selectors::matchers::matchers_of,
+    selectors::compiled::matchers_of,
     syntax::{
         self,
         span::SyntaxError,

@@ -9,7 +9,7 @@ use crate::{
     },
     query::{
         ExpressionLimits, Labels, QueryError, SeriesMatcher, budget::cache::MatchingSeries,
-        cells::coverage::coverage, series::selection::select_cached, series::selector::CHUNK,
+        cells::coverage::coverage, series::matched::select_cached, series::selector::CHUNK,
     },
     store::{Columns, Slot, Store, View},
 };

@@ -82,7 +82,8 @@ impl Store {
         if let Some(erasure) = record.erasure {
             *inner.erasure.lock() = Pending::Stored(erasure);
         }
-        if !step.is_in_dictionary && !(record.new_series.is_empty() && record.updates.is_empty()) {
+        let changes_series = !record.new_series.is_empty() || !record.updates.is_empty();
+        if changes_series && !step.is_in_dictionary {
             let mut dictionary = inner.dictionary.write();
             for (id, info) in (record.first_series..).zip(record.new_series) {
                 assert_eq!(dictionary.add(info), SeriesId(id), "ids count up");

@@ -23,8 +23,8 @@ impl FileLog {
     ///
     /// # Errors
     /// When a file cannot be read.
-    pub fn open(medium: Arc<dyn Medium>) -> Result<Self, StoreError> {
-        let journal = Journal::open(&medium)?;
+    pub fn open(medium: &Arc<dyn Medium>) -> Result<Self, StoreError> {
+        let journal = Journal::open(medium)?;
         // Without a record, the first file has the number of the next one.
         let mut last = journal.first_number().map_or(0, |first| first - 1);
         journal.records_after(last, |number, _| {

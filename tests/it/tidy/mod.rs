@@ -1,8 +1,10 @@
 //! The house rules that the compiler does not check.
 
+mod ci;
 mod cycles;
 mod map;
 mod openings;
+mod roles;
 
 use std::{
     fs,

@@ -19,7 +19,7 @@ use crate::{
         },
         selectors::{
             SampleProperty,
-            matchers::{conditions_of, named_labels},
+            compiled::{conditions_of, named_labels},
         },
         syntax::tree::{Call, Expr, MatrixSelector},
         value::{

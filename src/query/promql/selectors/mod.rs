@@ -3,9 +3,9 @@
 //! No other part of PromQL reads the store. Equal windows of a selector share their cells, unless a
 //! later use needs more columns. Must never know: functions, operators, aggregations.
 
+pub(crate) mod compiled;
 mod extended;
 mod instant;
-pub(crate) mod matchers;
 pub(crate) mod modifiers;
 mod neighbours;
 mod plan;

@@ -18,7 +18,7 @@ use crate::{
         budget::cache::MatchingSeries,
         cells::coverage::coverage,
         promql::value::range_vector::{CellMatrix, CellSeries},
-        series::selection::select_cached,
+        series::matched::select_cached,
         series::selector::CHUNK,
     },
     store::Columns,

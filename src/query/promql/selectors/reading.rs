@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use super::{
     Selectors,
-    matchers::matchers_of,
+    compiled::matchers_of,
     neighbours::GapSearch,
     plan::{CachedCells, NeededCells, PlannedRead, ReadPlan, ReadRequest, SelectedSeries},
 };

@@ -16,5 +16,5 @@ export async function openSettled(page: Page, path: string): Promise<void> {
       return boxes.some(({ top, bottom, width }) => width > 0 && top < innerHeight && bottom > 0);
     }, LOADING);
   // Many charts at once, on a busy machine, need time.
-  await expect.poll(isLoading, { timeout: 30_000 }).toBe(false);
+  await expect.poll(isLoading, { timeout: 30_000, intervals: [100] }).toBe(false);
 }
