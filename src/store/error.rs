@@ -4,7 +4,6 @@
 
 use std::io;
 
-use super::journal::record_log::LogFault;
 use crate::model::with_causes;
 
 /// The name of the shared log in errors.
@@ -79,6 +78,43 @@ pub enum StoreError {
         /// The difference, and the remedy.
         problem: String,
     },
+}
+
+/// The reason why a log refused a call.
+#[derive(Debug, thiserror::Error)]
+pub enum LogFault {
+    /// The record may be in the log or not.
+    #[error("it is unknown whether record {number} is in the log: append the same record again")]
+    Unknown {
+        /// The number of the record.
+        number: u64,
+        /// The cause.
+        #[source]
+        cause: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// Another number follows, or the number has another record.
+    #[error("record {number} cannot be appended: record {next} is next")]
+    OutOfOrder {
+        /// The refused number.
+        number: u64,
+        /// The number of the next record.
+        next: u64,
+    },
+    /// Another writer continues the log.
+    #[error("another node continues the log from record {number} on: follow it")]
+    Fenced {
+        /// The number of the refused record.
+        number: u64,
+    },
+    /// The record after this number was removed.
+    #[error("the log begins after record {cut}: copy the replica from another node")]
+    Cut {
+        /// The last removed record.
+        cut: u64,
+    },
+    /// The log cannot be read or written; it is unchanged.
+    #[error("the log cannot be used")]
+    Store(#[from] StoreError),
 }
 
 impl StoreError {

@@ -13,12 +13,12 @@ use crate::{
     model::{AcceptedBatch, GranularitySet, Moment, RetentionRule, TimesTally, UnixMillis},
     store::{
         apply::{Effect, Step, replicated::Replicated},
-        error::{SHARED_LOG, StoreError},
+        error::{LogFault, SHARED_LOG, StoreError},
         file::names::JOURNAL_FILE,
         journal::{
             erasure_row::Pending,
             record::{Record, batches},
-            record_log::{LogFault, RECORD_BYTES_MAX, RecordLog},
+            record_log::{RECORD_BYTES_MAX, RecordLog},
         },
     },
 };

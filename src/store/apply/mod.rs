@@ -125,8 +125,7 @@ impl Store {
         let of_updates =
             record.updates.iter().flat_map(|update| [update.id].into_iter().chain(update.into));
         let erasures = || record.erasure.iter();
-        let is_of_record =
-            |erasure: &Arc<Erasure>| erasure.through.checked_add(1) == Some(number);
+        let is_of_record = |erasure: &Arc<Erasure>| erasure.through.checked_add(1) == Some(number);
         if erasures().any(|erasure| erasure.is_applied || !is_of_record(erasure)) {
             return corrupt("has the erasure of another record".to_owned());
         }

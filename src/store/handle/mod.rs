@@ -34,7 +34,7 @@ use super::{
     dictionary::{Dictionary, ProjectDictionary},
     documents::{Documents, local::LocalDocuments},
     error::StoreError,
-    file::medium::Medium,
+    file::{medium::Medium, names::JOURNAL_FILE},
     followed::Followed,
     head::Head,
     journal::{Journal, erasure_row::Pending, register::Register},

@@ -6,9 +6,12 @@ use std::{ops::ControlFlow, sync::Arc};
 
 use super::{
     Journal,
-    record_log::{LogFault, RecordLog, RecordVisitor},
+    record_log::{RecordLog, RecordVisitor},
 };
-use crate::store::{error::StoreError, file::medium::Medium};
+use crate::store::{
+    error::{LogFault, StoreError},
+    file::medium::Medium,
+};
 
 /// A log of records in files.
 #[derive(Debug)]

@@ -13,14 +13,14 @@ use std::sync::Arc;
 use super::{
     append::Appender,
     apply::{replay::Replay, replicated::Replicated},
-    error::StoreError,
+    error::{LogFault, StoreError},
     file::{medium::Medium, names::JOURNAL_FILE},
     handle::Store,
     journal::{
         Journal,
         granularities::as_set,
         record::{Record, founding::Founding},
-        record_log::{LogFault, RecordLog},
+        record_log::RecordLog,
     },
     recovery::Opened,
 };
@@ -45,8 +45,10 @@ fn founding_of(first: Option<&[u8]>) -> Result<Founding, StoreError> {
     let problem = match first.map(|bytes| Record::from_bytes(bytes)?.founding) {
         Some(Some(founding)) => return Ok((*founding).clone()),
         Some(None) => "record 1 of its log is damaged or has no granularities",
-        None => "a new replica begins with record 1 of its log, which is missing: copy the replica \
-                 from another node",
+        None => {
+            "a new replica begins with record 1 of its log, which is missing: copy the replica \
+                 from another node"
+        }
     };
     Err(StoreError::Mismatch { file: JOURNAL_FILE.to_owned(), problem: problem.to_owned() })
 }
@@ -202,8 +204,10 @@ impl Replica {
     pub fn follow(&mut self, log: &mut dyn RecordLog) -> Result<u64, ReplicaFault> {
         let (mut count, mut fault) = (0, None);
         log.read_after(self.applied(), &mut |number, bytes| {
-            let outcome =
-                bytes.map_or_else(|| self.pass(number), |bytes| self.apply(number, bytes));
+            let outcome = match bytes {
+                Some(bytes) => self.apply(number, bytes),
+                None => self.pass(number),
+            };
             match outcome {
                 Ok(_) => {
                     count += 1;

@@ -23,7 +23,7 @@ use super::{
     journal::{Journal, granularities, register},
     replica::Replica,
 };
-use crate::model::{GranularityIndex, GranularitySet, PartitionId, UnixMillis};
+use crate::model::{GranularityIndex, PartitionId, UnixMillis};
 
 /// The maximum number of faults that a report lists; further faults are only counted.
 const FAULTS_SHOWN_MAX: usize = 1000;

@@ -9,6 +9,7 @@
 //! Must never know: when a record is written or removed.
 
 pub(crate) mod batches;
+mod fields;
 pub(crate) mod founding;
 mod sections;
 

@@ -7,7 +7,11 @@ use std::{borrow::Borrow, sync::Arc};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{Record, batches, founding::Founding};
+use super::{
+    Record, batches,
+    fields::{put_bytes, take_section, take_text, take_u32},
+    founding::Founding,
+};
 use crate::{
     model::{AcceptedBatch, SeriesId, Span, UnixMillis},
     store::{
@@ -146,32 +150,12 @@ fn take_update(rest: &mut &[u8]) -> Option<SeriesUpdate> {
     }
 }
 
-pub(super) fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {
-    out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
-    out.extend_from_slice(bytes);
-}
-
-fn take_u32(rest: &mut &[u8]) -> Option<u32> {
-    take_bytes(rest).map(u32::from_le_bytes)
-}
-
-pub(super) fn take_section<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
-    let length = take_u32(rest)? as usize;
-    let (section, tail) = rest.split_at_checked(length)?;
-    *rest = tail;
-    Some(section)
-}
-
-pub(super) fn take_text<'a>(rest: &mut &'a [u8]) -> Option<&'a str> {
-    str::from_utf8(take_section(rest)?).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{
-        model::{Cell, Kind, SeriesInfo},
-        setup::{NOW, key, series},
+        model::{Cell, GranularitySet, Kind, SeriesInfo},
+        setup::{NOW, key, retention_rule, series},
         store::journal::erasure_row::CutSlot,
     };
 
@@ -206,7 +190,15 @@ mod tests {
             Record { updates, forgotten, ..Record::at(NOW) },
             Record { erasure: Some(Arc::new(erasure)), ..Record::at(NOW) },
             Record { retentions, ..Record::at(NOW) },
+            Record { founding: Some(Arc::new(founding())), ..Record::at(NOW) },
         ]
+    }
+
+    fn founding() -> Founding {
+        let granularities = GranularitySet::default();
+        let levels = [("1m", Some("4h")), ("5m", None)];
+        let rules = vec![retention_rule(("debug", "m[01]"), &levels, &granularities)];
+        Founding { granularities, rules }
     }
 
     #[test]
