@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Reads a segment as src/store/FORMAT.md describes it, without any of Granary's code, and prints
-each cell: series, Unix ms of its slot, n, first_at, last_at, and the bits of sum, min, max, first
-and last in hexadecimal. Checksums are ignored.
+each cell: series, Unix ms of its slot, n, first_at, last_at, and the bits of sum, min, max, first,
+last and m2 in hexadecimal. Checksums are ignored.
 
 usage: tests/sealed_reader.py SEGMENT
 """
@@ -132,12 +132,14 @@ def read_block(r, times, width):
     if how & 8:
         columns = read_counter(r, how, has_raw, next_stream, steps, lengths, doubles, double, base,
                                passed, times, width)
+        moments = [0.0] * count
     else:
-        columns = read_gauge(next_stream, ends, doubles, double, power, times)
-    return [(*values, *own) for values, own in zip(zip(*columns), doubles)]
+        factor = 1.0 if power == 7 else 10.0**power / (1 << shift)
+        *columns, moments = read_gauge(how, next_stream, ends, doubles, double, power, times, factor)
+    return [(*values, *own, m2) for values, own, m2 in zip(zip(*columns), doubles, moments)]
 
 
-def read_gauge(next_stream, ends, doubles, double, power, times):
+def read_gauge(how, next_stream, ends, doubles, double, power, times, factor):
     low = [double(i64(min(own) - off)) for own, off in zip(ends, next_stream())]
     high = [double(i64(max(own) + off)) for own, off in zip(ends, next_stream())]
     rests, ulps, sums = next_stream(), next_stream(), []
@@ -148,7 +150,13 @@ def read_gauge(next_stream, ends, doubles, double, power, times):
         else:
             likely = double(i64((i64(i64(own[0] + own[1]) * n) >> 1) + rest))
         sums.append(unordered(ordered(likely) + off))
-    return sums, low, high
+    moments = []
+    for (n, *_), number in zip(times.values(), next_stream()):
+        if how & 32:
+            moments.append(unordered(number << 18))
+        else:
+            moments.append(number / (factor * factor * n) if number else 0.0)
+    return sums, low, high, moments
 
 
 def read_counter(r, how, has_raw, next_stream, steps, lengths, doubles, double, base, passed, times,

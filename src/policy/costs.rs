@@ -9,16 +9,16 @@ use crate::model::Granularity;
 /// the history of `benches/disk_peers.py`, and with random doubles, at one sample a minute.
 pub(super) const SEALED: [(f64, SealedBytes); 4] = [
     (1.0, SealedBytes { slot: 1.79, block: 19.0, random_slot: 7.0 }),
-    (5.0, SealedBytes { slot: 6.84, block: 37.0, random_slot: 29.2 }),
-    (60.0, SealedBytes { slot: 8.01, block: 30.0, random_slot: 34.6 }),
-    (1440.0, SealedBytes { slot: 9.54, block: 32.0, random_slot: 35.9 }),
+    (5.0, SealedBytes { slot: 7.5, block: 37.0, random_slot: 34.0 }),
+    (60.0, SealedBytes { slot: 9.2, block: 30.0, random_slot: 39.4 }),
+    (1440.0, SealedBytes { slot: 11.4, block: 32.0, random_slot: 40.7 }),
 ];
 /// Bytes of a partition in addition to its documents: its redb file, which is not compacted while
 /// checkpoints seal its documents at once. Measured by `tests/it/year.rs` (68 to 92 KB).
 pub(super) const PARTITION_BYTES: f64 = 90e3;
 /// Bytes of a series in a row of the head, including the unused space in pages of 4 KiB: for slots
 /// with one sample, and for slots with more.
-pub(super) const HEAD_SLOT_BYTES: [f64; 2] = [6.5, 16.0];
+pub(super) const HEAD_SLOT_BYTES: [f64; 2] = [6.5, 20.0];
 /// The size of the head's file relative to its rows: a change leaves free pages behind, because
 /// redb is copy-on-write. `tests/it/plan.rs` measures this constant and [`HEAD_SLOT_BYTES`].
 pub(super) const HEAD_FREE: f64 = 1.1;

@@ -5,7 +5,7 @@
 use std::{collections::BTreeMap, pin::pin, time::Duration};
 
 use bson::{Bson, Document, RawArrayBuf, RawDocumentBuf, doc, rawdoc};
-use mongodb::{Client, error::Error, options::ClientOptions};
+use mongodb::{Client, error::Error};
 use tokio::{
     runtime::{Builder, Runtime},
     time::timeout,
@@ -18,8 +18,6 @@ use crate::{
 
 /// The collection that contains the mark of each other collection: how far it was published.
 const MARKS: &str = "granary";
-/// The time limit for finding a server.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The number of [`POLL_INTERVAL`]s after which a call fails.
 const POLLS_MAX: u32 = 150;
 /// The interval at which a waiting call checks whether the daemon is stopping.
@@ -70,17 +68,11 @@ impl Connection {
             .build()
             .map_err(|cause| fault(cause.to_string()))?;
         let client = runtime.block_on(async {
-            let mut options = ClientOptions::parse(uri.as_str()).await?;
-            options.app_name.get_or_insert_with(|| "granary".to_owned());
+            let mut options = uri.client_options().await?;
             options.max_pool_size = Some(2);
-            options.server_selection_timeout.get_or_insert(CONNECT_TIMEOUT);
-            options.connect_timeout.get_or_insert(CONNECT_TIMEOUT);
-            Client::with_options(options)
+            Client::with_options(options).map_err(|_| uri.invalid_text())
         });
-        // The driver's error quotes the connection string.
-        let client = client.map_err(|_| {
-            fault(format!("{}: the address or its options are invalid", uri.hosts()))
-        })?;
+        let client = client.map_err(fault)?;
         Ok(Self { runtime, client, go_on: Box::new(go_on) })
     }
 

@@ -63,6 +63,17 @@ impl PublishFault {
     }
 }
 
+/// Returns the cause of a driver's error in a few words, without addresses of other servers.
+pub fn driver_cause(error: &Error) -> String {
+    if let ErrorKind::Command(refused) = &*error.kind {
+        return format!("{} ({}): {}", refused.code_name, refused.code, refused.message);
+    }
+    if let ErrorKind::Authentication { message, .. } = &*error.kind {
+        return message.clone();
+    }
+    extract_cause(&error.kind.to_string())
+}
+
 /// Extracts the cause from a driver's error, which also dumps the state of all servers.
 fn extract_cause(text: &str) -> String {
     let cause = text.rsplit_once("Error: ").map_or(text, |(_, cause)| cause);

@@ -18,6 +18,6 @@ mod uri;
 
 pub use connection::{Connection, Written};
 pub use document::{Described, document};
-pub use fault::PublishFault;
+pub use fault::{PublishFault, driver_cause};
 pub use form::Form;
 pub use uri::MongoUri;

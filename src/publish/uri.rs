@@ -2,12 +2,15 @@
 //!
 //! Must never know: when a connection is opened.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
-use mongodb::options::ConnectionString;
+use mongodb::options::{ClientOptions, ConnectionString};
 
 /// The scheme of addresses that name their hosts.
 const SCHEME: &str = "mongodb://";
+
+/// The time limit for finding a server.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A checked connection string. Its `Debug` form has only the hosts.
 #[derive(Clone, PartialEq, Eq)]
@@ -52,9 +55,23 @@ impl MongoUri {
         hosts.split(['/', '?']).next().unwrap_or_default()
     }
 
-    /// Returns the connection string, with its password.
-    pub(crate) fn as_str(&self) -> &str {
-        &self.0
+    /// Returns the driver's options of a client.
+    ///
+    /// # Errors
+    /// The certificates or options cannot be used; the message has no password.
+    pub async fn client_options(&self) -> Result<ClientOptions, String> {
+        // The driver's error quotes the connection string.
+        let options = ClientOptions::parse(&self.0).await;
+        let mut options = options.map_err(|_| self.invalid_text())?;
+        options.app_name.get_or_insert_with(|| "granary".to_owned());
+        options.server_selection_timeout.get_or_insert(CONNECT_TIMEOUT);
+        options.connect_timeout.get_or_insert(CONNECT_TIMEOUT);
+        Ok(options)
+    }
+
+    /// Returns the message for a driver that refuses the options.
+    pub fn invalid_text(&self) -> String {
+        format!("{}: the address or its options are invalid", self.hosts())
     }
 }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use redb::{ReadTransaction, TableDefinition, TableHandle, WriteTransaction};
 
 use super::{
-    documents::partition::{self, SHELLS, shells},
+    documents::partition::{self, SHELLS, rows::moments, shells},
     error::StoreError,
     file::{
         database::{DatabaseFile, FileOptions},
@@ -210,7 +210,8 @@ impl StoredFile {
         let file = &self.file;
         let txn = file.read()?;
         if file.guard("read", || self.version(&txn))? == DOWNGRADE_VERSION
-            && !(self.kind == FileKind::Partition && has_shells(file, &txn)?)
+            && !(self.kind == FileKind::Partition
+                && (has_shells(file, &txn)? || moments::has_any(file, &txn)?))
         {
             return Ok(None);
         }
@@ -242,6 +243,8 @@ impl StoredFile {
                 let mut meta = txn.open_table(partition::META).map_err(file.fail(OPERATION))?;
                 meta.insert(VERSION_KEY, DOWNGRADE_VERSION as i64).map_err(file.fail(OPERATION))?;
                 removed.shells = shells::remove_all(file, txn)?;
+                drop(meta);
+                moments::remove_all(file, txn)?;
             }
         }
         Ok(removed)

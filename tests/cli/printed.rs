@@ -27,12 +27,13 @@ const PROGRAMS: [&str; 2] = ["granary ", "curl "];
 const ENDLESS: [&str; 2] = ["granary tail", "curl -N"];
 
 /// The beginnings of commands that are only parsed, with the reason.
-const NOT_RUN: [(&str, &str); 42] = [
+const NOT_RUN: [(&str, &str); 43] = [
     ("(cd src/web", "builds for minutes, and writes to the home directory"),
     (".ci/run", "runs this test"),
     ("./deploy/quickstart.sh", "builds for minutes and runs until Ctrl-C; it is parsed below"),
     ("GRANARY_KILL_ROUNDS", "runs these tests, for longer"),
     ("GRANARY_PROMQLTEST", "needs a clone of Prometheus"),
+    ("GRANARY_REPLICA_SECONDS", "runs these tests, for longer"),
     ("GRANARY_SIM", "runs for an hour"),
     ("RUSTC_BOOTSTRAP", "needs cargo-fuzz, and runs for ten minutes"),
     ("benches/", "needs a release build and peers, and measures for minutes"),

@@ -99,11 +99,15 @@ fn the_store_stays_within_its_budget_and_reports_drops_a_day_ahead() {
     let shares: Vec<_> = shares.collect();
     assert!(shares.iter().all(|share| (60..80).contains(share)), "{shares:?}");
     let dropped = scene.budget.metrics.retention_budget_drops.get();
+    let (mut is_announced, mut warnings) = (true, 0);
     for _ in 0..48 {
-        scene.run(1);
+        let drops = scene.run(1);
         assert!(scene.store.file_bytes() <= max);
-        assert!(scene.budget.report.warning().is_some());
+        assert!(drops == 0 || is_announced, "{:?}", scene.budget.report);
+        is_announced = scene.budget.report.warning().is_some();
+        warnings += u32::from(is_announced);
     }
+    assert!(warnings > 36, "a drop leaves space for less than a day: {warnings}");
     assert!(scene.budget.metrics.retention_budget_drops.get() > dropped + 4);
     // With a budget that is too small, only the newest partition of each granularity remains.
     scene.budget.max.set(Some(DiskMax::Bytes(1)));

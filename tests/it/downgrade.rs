@@ -9,19 +9,19 @@ use std::{
 };
 
 use granary::{
-    model::{BatchVerdict, GranularityIndex, GranularitySet, SeriesId},
+    model::{BatchVerdict, Cell, GranularityIndex, GranularitySet, Kind, SeriesId, UnixMillis},
     store::{
         DOWNGRADE_VERSION, ErasureRequest, FORMAT_VERSION, Folder, Matcher, Medium, ObjectKind,
-        downgrade, verify,
+        Slot, Store, downgrade, verify,
     },
 };
-use redb::{Database, ReadableDatabase, TableDefinition, TableHandle};
+use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, TableHandle};
 use serde_json::Value;
 
 use crate::{
     golden::{batch, cells, golden, open_error, unpack},
     media::{EarlierRelease, HookedFolder},
-    setup::{HOUR, NOW, open, open_on},
+    setup::{HOUR, NOW, define, open, open_on, samples, send, series, slots},
 };
 
 /// Downgrades a directory; returns the numbers of downgraded files and of removed shells.
@@ -106,6 +106,46 @@ fn a_directory_with_an_erasure_is_downgraded_after_an_orderly_stop() {
     store.checkpoint(NOW).unwrap();
     drop((store, appender));
     assert!(downgrade_directory(dir.path()).is_ok());
+}
+
+#[test]
+fn the_documents_of_a_downgraded_directory_have_no_moments() {
+    const DOCUMENTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("documents");
+    let dir = tempfile::tempdir().unwrap();
+    let (store, mut appender) = open(dir.path(), NOW);
+    let id = define(&mut appender, &[series("load", &[], Kind::Gauge)], NOW)[0];
+    let start = NOW.0 - 5 * HOUR;
+    let points = (0..1800).map(|i| (start + i * 10_000, (i % 7) as f64));
+    send(&mut appender, samples(id, points), NOW);
+    store.checkpoint(NOW).unwrap();
+    let range = UnixMillis(start)..NOW.plus(HOUR);
+    let all = |store: &Store| -> Vec<Vec<_>> {
+        (0..4).map(|level| slots(store, level, range.clone(), id)).collect()
+    };
+    let versions = || {
+        let mut versions = BTreeSet::new();
+        for path in database_files(dir.path()) {
+            let db = Database::open(path).unwrap();
+            let Ok(documents) = db.begin_read().unwrap().open_table(DOCUMENTS) else { continue };
+            let rows = documents.iter().unwrap().map(|row| row.unwrap().1.value()[7]);
+            versions.extend(rows);
+        }
+        versions
+    };
+    let before = all(&store);
+    assert!(before.iter().all(|slots| slots.iter().any(|slot| slot.cell.m2 > 0.0)));
+    drop((store, appender));
+    assert_eq!(versions(), [2].into(), "open documents have moments");
+    assert!(downgrade_directory(dir.path()).is_ok());
+    assert_eq!(versions(), [1].into());
+    let (store, _) = open_on(as_previous_release(dir.path()), &GranularitySet::default(), NOW);
+    let without = |all: Vec<Vec<Slot>>| -> Vec<Vec<Slot>> {
+        let without = |slot: Slot| Slot { cell: Cell { m2: 0.0, ..slot.cell }, ..slot };
+        all.into_iter().map(|slots| slots.into_iter().map(without).collect()).collect()
+    };
+    let after = all(&store);
+    assert!(after[0][5..50].iter().all(|slot| slot.cell.second_moment().is_none()));
+    assert_eq!(without(after), without(before));
 }
 
 #[test]

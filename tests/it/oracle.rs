@@ -178,6 +178,10 @@ impl NaiveStore {
         };
         let first = samples.iter().min_by(by_time).unwrap();
         let last = samples.iter().max_by(by_time).unwrap();
+        let mean = values().sum::<f64>() / samples.len() as f64;
+        let m2: f64 = values().map(|value| (value - mean) * (value - mean)).sum();
+        let differs = values().any(|value| Some(value) != values().next());
+        let has_moment = samples.len() > 2 && differs && m2.is_finite();
         Cell {
             n: samples.len() as u32,
             first_at: (first.0 - slot) as u32,
@@ -187,6 +191,7 @@ impl NaiveStore {
             max: extreme(values().fold(f64::NEG_INFINITY, f64::max)),
             first: first.1,
             last: last.1,
+            m2: if has_moment { m2 } else { 0.0 },
         }
     }
 

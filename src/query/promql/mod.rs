@@ -31,13 +31,14 @@
 //!
 //! # Functions that need every sample
 //!
-//! `stddev_over_time`, `stdvar_over_time`, `quantile_over_time` (except for 0 and 1),
-//! `mad_over_time`, `changes` and `resets` need every sample, as do `sum_over_time` and
-//! `avg_over_time` of a counter, whose cells contain increases. These functions are exact when
-//! cells have one or two samples or one value, or when a counter's rates determine the result.
-//! Otherwise they fail with an error that names an alternative. `idelta` and smoothing use the
-//! known samples; `deriv` and `predict_linear` use all samples, as if the samples between the first
-//! and the last of a cell were evenly spaced.
+//! `quantile_over_time` (except for 0 and 1), `mad_over_time`, and of gauges `changes` and `resets`
+//! need every sample, as do `sum_over_time`, `avg_over_time` and `stddev_over_time` of a counter,
+//! whose cells contain increases. These functions are exact when cells have one or two samples or
+//! one value, or when a counter's rates determine the result. Otherwise they fail with an error
+//! that names an alternative and the settings that keep samples. `stddev_over_time` of gauges
+//! follows from the second moments of cells. `idelta` and smoothing use the known samples; `deriv`
+//! and `predict_linear` use all samples, as if the samples between the first and the last of a cell
+//! were evenly spaced.
 //!
 //! # Granularity
 //!

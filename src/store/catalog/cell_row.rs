@@ -1,8 +1,8 @@
 //! The cells of 64 neighbouring series in one slot, in memory.
 //!
-//! A cell of one sample takes half the bytes of a whole cell, and when senders sample once per
-//! slot, all cells have one sample. A row therefore begins with cells of one sample (lone cells),
-//! and converts all of them to whole cells when a cell gets a second sample.
+//! A cell of one sample takes less than half the bytes of a whole cell, and when senders sample
+//! once per slot, all cells have one sample. A row therefore begins with cells of one sample (lone
+//! cells), and converts all of them to whole cells when a cell gets a second sample.
 //!
 //! Must never know: which slot it is, and where cells are stored later.
 
@@ -40,20 +40,20 @@ struct LoneCell {
     rate: f64,
 }
 
-const _: () = assert!(size_of::<LoneCell>() * 2 == size_of::<Cell>());
+const _: () = assert!(size_of::<LoneCell>() * 2 <= size_of::<Cell>());
 
 impl LoneCell {
     /// Returns the lone cell; `None` when the cell does not have exactly one sample.
     fn new(cell: &Cell) -> Option<Self> {
-        let Cell { n, first_at, last_at, sum, min, max, first, last } = *cell;
+        let Cell { n, first_at, last_at, sum, min, max, first, last, m2 } = *cell;
         let rate = match (min.to_bits(), max.to_bits()) {
             _ if (min, max) == (f64::INFINITY, f64::NEG_INFINITY) => f64::from_bits(NO_RATE),
             (NO_RATE, _) => return None,
             (min, max) if min == max => f64::from_bits(min),
             _ => return None,
         };
-        let is_lone = n == 1 && first_at == last_at && first.to_bits() == last.to_bits();
-        is_lone.then_some(Self { at: first_at, value: first, sum, rate })
+        let is_single = first_at == last_at && first.to_bits() == last.to_bits();
+        (n == 1 && is_single && m2 == 0.0).then_some(Self { at: first_at, value: first, sum, rate })
     }
 
     fn cell(self) -> Cell {
@@ -62,7 +62,8 @@ impl LoneCell {
             NO_RATE => (f64::INFINITY, f64::NEG_INFINITY),
             _ => (rate, rate),
         };
-        Cell { n: 1, first_at: at, last_at: at, sum, min, max, first: value, last: value }
+        let (first, last) = (value, value);
+        Cell { n: 1, first_at: at, last_at: at, sum, min, max, first, last, m2: 0.0 }
     }
 }
 
@@ -217,7 +218,8 @@ mod tests {
         }
         let lone_bytes = merge(50, Cell::reading(1, 2.0, 1.0, None), false);
         merge(51, Cell::EMPTY, false);
-        assert_eq!(merge(50, Cell::single(9, 3.0), true), 2 * lone_bytes);
+        let whole_bytes = lone_bytes / size_of::<LoneCell>() * size_of::<Cell>();
+        assert_eq!(merge(50, Cell::single(9, 3.0), true), whole_bytes);
         merge(51, Cell::single(9, 3.0), true);
         merge(3, Cell::correction(-1.0, None), true);
         assert_eq!(row.count(), 42);

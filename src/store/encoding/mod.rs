@@ -4,5 +4,6 @@
 
 pub(crate) mod fixed;
 pub(crate) mod lanes;
+pub(crate) mod moment;
 pub(crate) mod number;
 pub(crate) mod varint;

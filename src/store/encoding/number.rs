@@ -76,6 +76,12 @@ impl Scale {
         self.power
     }
 
+    /// Returns the square of the factor from doubles to numbers; `None` when the numbers are ranks.
+    pub(crate) fn squared_factor(self) -> Option<f64> {
+        let factor = POWERS.get(usize::from(self.power))? / (1_u64 << self.shift) as f64;
+        Some(factor * factor)
+    }
+
     /// Returns true when the numbers are decimals, which can be added and subtracted.
     pub(crate) fn is_decimal(self) -> bool {
         self.power < Self::ORDERED

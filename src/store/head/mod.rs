@@ -10,6 +10,7 @@ pub(crate) mod cache;
 mod cell;
 mod elapsed;
 pub(crate) mod fuzzing;
+mod moments;
 mod opening;
 mod reader;
 pub(crate) mod row;

@@ -9,6 +9,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use super::{
     cell::{self, Shape},
     elapsed::Elapsed,
+    moments::{Moments, MomentsWriter},
 };
 use crate::{
     model::Cell,
@@ -115,6 +116,7 @@ impl<'a> HeadRow<'a> {
         let mut times = self.times;
         let (mut current, mut turns) = (Times::take(&mut times)?, 0);
         let (mut position, mut from) = (0, 0);
+        let mut moments = None;
         let mut left = wanted & self.present;
         while left != 0 {
             let lane = left.trailing_zeros();
@@ -131,7 +133,12 @@ impl<'a> HeadRow<'a> {
                 current = Times::take(&mut times)?;
                 turns += 1;
             }
-            let cell = self.decode(self.shape(position)?, self.values.get(from..)?, current)?;
+            let shape = self.shape(position)?;
+            let mut cell = self.decode(shape, self.values.get(from..)?, current)?;
+            if cell.n > 2 && !shape.has_rates() {
+                let moments = moments.get_or_insert_with(|| self.moments(length));
+                cell.m2 = moments.of(lane, cell.n, shape.scale())?;
+            }
             out(lane as usize, cell);
         }
         Some(())
@@ -140,6 +147,16 @@ impl<'a> HeadRow<'a> {
     /// Merges the cells of the row into other cells; `None` when a cell is unreadable.
     pub fn merge_into(&self, out: &mut RowCells) -> Option<()> {
         self.cells(u64::MAX, |lane, cell| out[lane].merge(&cell))
+    }
+
+    /// Returns the moments, which follow the values; `length` is the length of a shape's values.
+    fn moments(&self, length: impl Fn(&u8) -> usize) -> Moments<'a> {
+        let count = self.present.count_ones() as usize;
+        let end = match self.positions {
+            [] => count * length(&0),
+            positions => positions.iter().map(length).sum(),
+        };
+        Moments::new(self.values.get(end..).unwrap_or_default())
     }
 
     fn shape(&self, position: usize) -> Option<Shape> {
@@ -181,6 +198,7 @@ pub struct HeadRowWriter {
     shapes: Vec<Shape>,
     positions: Vec<u8>,
     values: Vec<u8>,
+    moments: MomentsWriter,
 }
 
 impl HeadRowWriter {
@@ -198,6 +216,9 @@ impl HeadRowWriter {
             }
             present |= 1 << lane;
             let shape = cell::encode(cell, &mut self.elapsed, &mut self.values);
+            if !shape.has_rates() {
+                self.moments.add(lane, cell.m2, cell.n, shape.scale());
+            }
             let position = self.shapes.iter().position(|known| *known == shape);
             let position = position.unwrap_or_else(|| {
                 self.shapes.push(shape);
@@ -209,10 +230,11 @@ impl HeadRowWriter {
     }
 
     fn clear(&mut self) {
-        let Self { row, times, elapsed, shapes, positions, values } = self;
+        let Self { row, times, elapsed, shapes, positions, values, moments } = self;
         [row, times, positions, values].into_iter().for_each(Vec::clear);
         shapes.clear();
         elapsed.clear();
+        moments.clear();
     }
 
     fn finish(&mut self, present: u64, turns: u64, key: u64) -> &[u8] {
@@ -231,6 +253,7 @@ impl HeadRowWriter {
             row.extend_from_slice(&self.positions);
         }
         row.extend_from_slice(&self.values);
+        self.moments.finish(row);
         let checksum = checksum_of(row, key);
         row.extend_from_slice(&checksum);
         row

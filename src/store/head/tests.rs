@@ -8,7 +8,10 @@ use super::{
 };
 use crate::{
     model::{Cell, Kind, SeriesState, UnixMillis},
-    store::encoding::lanes::{RowCells, SERIES_PER_ROW},
+    store::encoding::{
+        lanes::{RowCells, SERIES_PER_ROW},
+        moment,
+    },
 };
 
 const KEY: u64 = 77;
@@ -64,6 +67,7 @@ fn cell() -> impl Strategy<Value = Cell> {
         max,
         first,
         last,
+        m2: 0.0,
     });
     let correction = (value(), prop::option::of(value()));
     prop_oneof![
@@ -95,7 +99,10 @@ proptest! {
             let mut read = None;
             prop_assert_eq!(row.cells(1 << lane, |_, cell| read = Some(cell)), Some(()));
             match read {
-                Some(read) => prop_assert_eq!(bits(&read), bits(cell), "lane {}: {:?}", lane, cell),
+                Some(read) => {
+                    prop_assert_eq!(bits(&read), bits(cell), "lane {}: {:?}", lane, cell);
+                    prop_assert!(moment::is_same(read.m2, cell.m2), "lane {}: {:?}", lane, cell);
+                }
                 None => prop_assert!(cell.is_empty()),
             }
             let mut expected = Cell::EMPTY;
@@ -174,5 +181,5 @@ fn a_row_of_a_host_takes_few_bytes_per_cell() {
     let bytes = |samples, jitter| write(&host_cells(samples, jitter)).len() / SERIES_PER_ROW;
     let sizes = [(1, 0), (1, 3), (2, 3), (5, 0), (5, 3), (60, 3)];
     let found = sizes.map(|(samples, jitter)| bytes(samples, jitter));
-    assert_eq!(found, [5, 5, 13, 15, 15, 17]);
+    assert_eq!(found, [5, 5, 13, 17, 17, 19]);
 }

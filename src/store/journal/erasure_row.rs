@@ -9,6 +9,11 @@ use crate::{
     store::encoding::fixed::take_bytes,
 };
 
+/// The flag of an erasure whose files are changed.
+const APPLIED: u8 = 1;
+/// The flag of a row whose cells have second moments.
+const WITH_M2: u8 = 2;
+
 /// An accepted erasure.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Erasure {
@@ -50,7 +55,7 @@ impl Erasure {
     /// Returns the bytes of the row.
     pub(crate) fn to_row(&self) -> Vec<u8> {
         let mut row = Vec::new();
-        row.push(u8::from(self.is_applied));
+        row.push(if self.is_applied { APPLIED | WITH_M2 } else { WITH_M2 });
         row.extend_from_slice(&self.through.to_le_bytes());
         put_i64(self.range.start.0, &mut row);
         put_i64(self.range.end.0, &mut row);
@@ -68,7 +73,7 @@ impl Erasure {
                 for number in [id.0, cell.n, cell.first_at, cell.last_at] {
                     put_u32(number, &mut row);
                 }
-                for value in [cell.sum, cell.min, cell.max, cell.first, cell.last] {
+                for value in [cell.sum, cell.min, cell.max, cell.first, cell.last, cell.m2] {
                     row.extend_from_slice(&value.to_le_bytes());
                 }
             }
@@ -79,7 +84,7 @@ impl Erasure {
     /// Reads a row; `None` when it is damaged.
     pub(crate) fn from_row(mut row: &[u8]) -> Option<Self> {
         let row = &mut row;
-        let [is_applied] = take_bytes::<1>(row)?;
+        let [flags] = take_bytes::<1>(row)?;
         let through = u64::from_le_bytes(take_bytes(row)?);
         let range = take_time(row)?..take_time(row)?;
         let mut series = Vec::new();
@@ -95,13 +100,14 @@ impl Erasure {
             let start = take_time(row)?;
             let mut cells = Vec::new();
             for _ in 0..take_u32(row)? {
-                cells.push((SeriesId(take_u32(row)?), take_cell(row)?));
+                cells.push((SeriesId(take_u32(row)?), take_cell(row, flags)?));
             }
             cut.push(CutSlot { level, start, cells });
         }
         let is_ascending = |ids: &[SeriesId]| ids.is_sorted_by(|id, next| id < next);
-        let is_sound = row.is_empty() && is_applied <= 1 && is_ascending(&series);
-        is_sound.then_some(Self { through, is_applied: is_applied == 1, range, series, cut })
+        let is_sound = row.is_empty() && flags <= (APPLIED | WITH_M2) && is_ascending(&series);
+        let is_applied = flags & APPLIED != 0;
+        is_sound.then_some(Self { through, is_applied, range, series, cut })
     }
 }
 
@@ -125,7 +131,7 @@ fn take_f64(row: &mut &[u8]) -> Option<f64> {
     take_bytes(row).map(f64::from_le_bytes)
 }
 
-fn take_cell(row: &mut &[u8]) -> Option<Cell> {
+fn take_cell(row: &mut &[u8], flags: u8) -> Option<Cell> {
     Some(Cell {
         n: take_u32(row)?,
         first_at: take_u32(row)?,
@@ -135,6 +141,7 @@ fn take_cell(row: &mut &[u8]) -> Option<Cell> {
         max: take_f64(row)?,
         first: take_f64(row)?,
         last: take_f64(row)?,
+        m2: if flags & WITH_M2 != 0 { take_f64(row)? } else { 0.0 },
     })
 }
 
@@ -144,7 +151,7 @@ mod tests {
 
     #[test]
     fn a_row_is_read_as_it_was_written_and_a_shorter_one_is_refused() {
-        let cell = Cell { n: 3, last_at: 59_000, sum: f64::NAN, ..Cell::single(7, -0.5) };
+        let cell = Cell { n: 3, last_at: 59_000, sum: f64::NAN, m2: 0.5, ..Cell::single(7, -0.5) };
         let cells = vec![(SeriesId(2), cell), (SeriesId(9), Cell::EMPTY)];
         let erasure = Erasure {
             through: 1 << 40,

@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, ops::Range};
 
 use super::VerifyReport;
 use crate::{
-    model::{Cell, Granularity, GranularityIndex, PartitionId, SeriesId, UnixMillis},
+    model::{Cell, Granularity, GranularityIndex, Kind, PartitionId, SeriesId, UnixMillis},
     store::{
         documents::{Columns, Documents, grid::PartitionGrid},
         error::StoreError,
@@ -238,6 +238,12 @@ impl Sides<'_> {
             let shift = (slot.start.0 - self.coarse.slot_start(slot.start).0) as u32;
             cells[self.coarse.slot_index(document, slot.start)].merge(&slot.cell.shifted(shift));
         }
+        if self.store.all_series().kind(series) == Some(Kind::Counter) {
+            // Cells that look like those of a gauge may have a moment, which has no meaning.
+            for cell in &mut cells {
+                cell.m2 = 0.0;
+            }
+        }
         Ok(Some(cells))
     }
 
@@ -300,7 +306,12 @@ pub(crate) fn difference(found: &Cell, recomputed: &Cell) -> Option<String> {
             || (a - b).abs() > SUM_TOLERANCE * scale * f64::from(found.n);
         differs.then(|| format!("sum is {a} and should be {b}"))
     };
-    time.or_else(value).or_else(sum)
+    let is_known = found.m2 != 0.0 && recomputed.m2 != 0.0;
+    let moment = || {
+        let differs = is_known && !found.has_moment_of(recomputed);
+        differs.then(|| format!("m2 is {} and should be {}", found.m2, recomputed.m2))
+    };
+    time.or_else(value).or_else(sum).or_else(moment)
 }
 
 #[cfg(test)]
@@ -323,5 +334,9 @@ mod tests {
         assert_eq!(other(|c| c.sum += 1e-6), "sum is 5.000001 and should be 5");
         assert_eq!(other(|c| c.sum += 1e-12), "");
         assert_eq!(difference(&Cell::EMPTY, &Cell::EMPTY), None);
+        cell.merge(&Cell::single(11, 7.0));
+        let with = |m2: f64| difference(&Cell { m2, ..cell }, &cell);
+        assert_eq!(with(13.0).unwrap(), "m2 is 13 and should be 14");
+        assert_eq!((with(14.0 + 1e-12), with(0.0)), (None, None), "0 is unknown");
     }
 }

@@ -214,18 +214,18 @@ fn converted(cell: Cell, from: Kind, to: Kind) -> Cell {
         (Kind::Counter, Kind::Gauge) => {
             let (low, high) = (cell.first.min(cell.last), cell.first.max(cell.last));
             let mean = if cell.n == 1 { cell.first } else { f64::midpoint(cell.first, cell.last) };
-            Cell { sum: mean * f64::from(cell.n), min: low, max: high, ..cell }
+            Cell { sum: mean * f64::from(cell.n), min: low, max: high, m2: 0.0, ..cell }
         }
         (Kind::Counter, Kind::Delta) => {
             let each = cell.sum / f64::from(cell.n);
-            Cell { min: each, max: each, first: each, last: each, ..cell }
+            Cell { min: each, max: each, first: each, last: each, m2: 0.0, ..cell }
         }
     }
 }
 
 /// Returns the cell of a counter that grew by `grown` from its first to its last reading.
 fn counted(cell: Cell, grown: f64) -> Cell {
-    let mut out = Cell { sum: 0.0, min: f64::INFINITY, max: f64::NEG_INFINITY, ..cell };
+    let mut out = Cell { sum: 0.0, min: f64::INFINITY, max: f64::NEG_INFINITY, m2: 0.0, ..cell };
     let passed = i64::from(cell.last_at) - i64::from(cell.first_at);
     out.merge(&Cell::correction(grown, rate(grown, passed)));
     out

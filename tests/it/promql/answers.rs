@@ -68,8 +68,12 @@ fn check_answers(fixture: &Fixture) {
     ] {
         assert_eq!(fixture.instant(query, half_hour), expected, "{query}");
     }
-    let error = fixture.instant("stddev_over_time(load[5m])", half_hour);
-    let alternative = "stddev_over_time(avg_over_time(x[1m])[5m:1m])";
+    assert_eq!(
+        fixture.instant("stddev_over_time(load[5m])", half_hour),
+        format!(r#"{{host="a"}} {}"#, (17.5_f64 / 6.0).sqrt())
+    );
+    let error = fixture.instant("mad_over_time(load[5m])", half_hour);
+    let alternative = "mad_over_time(avg_over_time(x[1m])[5m:1m])";
     assert!(error.contains("slots of 1m merged several samples"), "{error}");
     assert!(error.contains(alternative) && error.contains("slot = \"10s\""), "{error}");
     assert_eq!(fixture.instant(&alternative.replace('x', "load"), half_hour), r#"{host="a"} 0"#);

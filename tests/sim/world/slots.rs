@@ -75,6 +75,14 @@ impl ExpectedSlot {
             let found_values = (found.sum, found.min, found.max);
             return Err(format!("sum, min, max {found_values:?} instead of {:?}", (sum, min, max)));
         }
+        if kind != Kind::Counter {
+            let mean = sum / f64::from(sample_count);
+            let m2: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
+            let is_near = |found: f64| (found - m2).abs() <= 1e-9 * m2.max(mean * mean * 1e-3);
+            if !found.second_moment().is_some_and(is_near) {
+                return Err(format!("m2 {} instead of {m2}", found.m2));
+            }
+        }
         Ok(kind == Kind::Counter)
     }
 }

@@ -77,6 +77,15 @@ pub(super) fn merged_samples_error(
     ))
 }
 
+/// Returns the error of a function that needs the second moment of a cell that was stored without
+/// it.
+pub(super) fn unknown_moment_error(function: &str) -> QueryError {
+    QueryError::Execution(format!(
+        "{function} needs the deviations of samples, and an earlier release stored slots of this \
+         time without them: ask for a later time, or use min_over_time and max_over_time"
+    ))
+}
+
 /// Returns the width of slots that have about one sample each, in seconds; `None` when they would
 /// be shorter than a second or no shorter than the finest slots.
 fn suggested_width_s(cell: &TimedCell, finest_ms: i64) -> Option<i64> {

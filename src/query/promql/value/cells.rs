@@ -32,6 +32,8 @@ pub(crate) struct TimedCell {
     pub(crate) first: f64,
     /// The last value; see [`Cell`].
     pub(crate) last: f64,
+    /// The second moment; see [`Cell`].
+    pub(crate) m2: f64,
     /// The kind of the cell in a series of several kinds; `None` for the kind of the series.
     pub(crate) kind: Option<Kind>,
 }
@@ -48,6 +50,7 @@ impl TimedCell {
             max: value,
             first: value,
             last: value,
+            m2: 0.0,
             kind: None,
         }
     }
@@ -62,6 +65,7 @@ impl TimedCell {
             max: cell.max,
             first: cell.first,
             last: cell.last,
+            m2: cell.m2,
             kind: None,
         }
     }
@@ -69,6 +73,12 @@ impl TimedCell {
     /// Returns true when some samples of the cell are unknown.
     pub(crate) fn is_merged(&self) -> bool {
         self.n > 2
+    }
+
+    /// Returns the second moment of a merged cell of a gauge or delta; `None` when it is unknown.
+    pub(crate) fn second_moment(&self) -> Option<f64> {
+        let Self { n, min, max, first, last, m2, .. } = *self;
+        Cell { n, min, max, first, last, m2, ..Cell::EMPTY }.second_moment()
     }
 
     /// Splits a cell of two samples.

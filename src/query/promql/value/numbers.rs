@@ -96,6 +96,16 @@ impl Variance {
         self.squares.add(delta * (value - self.mean.total()) * times);
     }
 
+    /// Adds `count` numbers with this mean and second central moment, as in Chan et al.
+    pub(crate) fn add_moment(&mut self, count: f64, mean: f64, m2: f64) {
+        let delta = mean - self.mean.total();
+        let before = self.count;
+        self.count += count;
+        self.mean.add(delta * (count / self.count));
+        self.squares.add(m2);
+        self.squares.add(delta * delta * (before * count / self.count));
+    }
+
     /// Returns the population variance.
     pub(crate) fn variance(&self) -> f64 {
         self.squares.total() / self.count

@@ -219,6 +219,7 @@ mod tests {
         max: 9.0,
         first: 3.0,
         last: 6.0,
+        m2: 29.0,
         kind: None,
     };
 

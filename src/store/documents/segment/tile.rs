@@ -14,7 +14,7 @@ use super::{
     times::Times,
     values::{self, Columns, Values},
 };
-use crate::model::Cell;
+use crate::{model::Cell, store::encoding::moment};
 
 /// The maximum number of series of a tile.
 pub(crate) const LANES: usize = 64;
@@ -87,10 +87,11 @@ impl TileWriter {
         self.cells.extend(filled.map(|(_, cell)| *cell));
         self.lanes |= 1 << lane;
         let from = self.blocks.len();
-        let cells = &self.cells[self.cells.len() - self.added.count()..];
-        self.values.fill(cells);
+        let own = self.cells.len() - self.added.count();
+        let cells = &mut self.cells[own..];
+        let is_counter = values::fill(&mut self.values, cells);
         let (buffers, blocks) = (&mut self.buffers, &mut self.blocks);
-        values::write(cells, &self.values, &self.added, width_ms, buffers, blocks);
+        values::write(is_counter, &self.values, &self.added, width_ms, buffers, blocks);
         let check = checksum(&self.blocks[from..], tile, lane);
         self.blocks.extend(check);
         self.lengths.push(self.blocks.len() - from);
@@ -176,7 +177,7 @@ impl TileWriter {
     }
 }
 
-/// Returns whether two cells are equal bit by bit.
+/// Returns whether two cells are equal bit by bit, except for rounding errors of their moments.
 fn is_same(cell: &Cell, other: &Cell) -> bool {
     let differs = |value: fn(&Cell) -> f64| value(cell).to_bits() ^ value(other).to_bits();
     // A comparison of arrays would not be inlined.
@@ -186,7 +187,7 @@ fn is_same(cell: &Cell, other: &Cell) -> bool {
         | differs(|cell| cell.first)
         | differs(|cell| cell.last);
     let numbers = cell.n ^ other.n | cell.first_at ^ other.first_at | cell.last_at ^ other.last_at;
-    values == 0 && numbers == 0
+    values == 0 && numbers == 0 && moment::is_same(cell.m2, other.m2)
 }
 
 /// The decoded head of a tile.
@@ -330,6 +331,7 @@ impl TileHead {
         let column = |all| column_of(all, part.clone());
         let (sum, min, max) = (column(&values.sum), column(&values.min), column(&values.max));
         let (first, last) = (column(&values.first), column(&values.last));
+        let m2 = column(&values.m2);
         let (n, slots) = (&times.n[part.clone()], &times.slots[part.clone()]);
         let (first_at, last_at) = (&times.first_at[part.clone()], &times.last_at[part.clone()]);
         for index in 0..part.len() {
@@ -342,6 +344,7 @@ impl TileHead {
                 max: max[index],
                 first: first[index],
                 last: last[index],
+                m2: m2[index],
             };
             visit(usize::from(slots[index]), cell);
         }

@@ -68,11 +68,11 @@ impl Shape {
         self.0 >> (4 * (value + 1)) & 0xf
     }
 
-    fn has_rates(self) -> bool {
+    pub(super) fn has_rates(self) -> bool {
         self.0 & RATES != 0
     }
 
-    fn scale(self) -> Scale {
+    pub(super) fn scale(self) -> Scale {
         Scale::from_power((self.0 & 7) as u8)
     }
 

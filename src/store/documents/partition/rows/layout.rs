@@ -25,13 +25,32 @@ const COLUMNS: [(&str, usize); 8] = [
     ("last", 8),
 ];
 
+/// The bytes of a slot in a document with moments.
+const SLOT_BYTES: usize = 60;
+/// The column of second central moments.
+const MOMENTS: &str = "m2";
+
 /// The offsets in the documents of one granularity with a given number of slots.
+///
+/// A document without second moments has no column for them. The first moment that is written to it
+/// adds the column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DocumentLayout {
     slots: usize,
     series_at: usize,
     start_at: usize,
     columns: [usize; COLUMNS.len()],
+    /// The offset of the element after the other columns: the moments, or the checksum.
+    columns_end: usize,
+    /// The offset of the column of moments.
+    moments_at: usize,
+    /// Documents without and with the column of moments.
+    forms: [Form; 2],
+}
+
+/// The bytes of documents with the same columns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Form {
     /// The offset of the checksum, which covers all bytes before it.
     checksum_at: usize,
     /// An empty document.
@@ -40,8 +59,8 @@ pub struct DocumentLayout {
     fixed: Vec<Range<usize>>,
 }
 
-/// The version of this layout.
-const VERSION: i32 = 1;
+/// The versions of the layout: without and with the column of moments.
+const VERSIONS: [i32; 2] = [1, 2];
 /// The offset of the version, after the length and the kind and name of the element.
 const VERSION_AT: usize = 4 + 3;
 
@@ -96,23 +115,18 @@ impl DocumentLayout {
             *column_at = shell.len();
             shell.resize(shell.len() + bytes, 0);
         }
+        let columns_end = shell.len();
         let mut variable = vec![(series_at, 8), (start_at, 8)];
         variable.extend(columns.iter().zip(COLUMNS).map(|(at, (_, bytes))| (*at, bytes * slots)));
-        let checksum_at = element(&mut shell, 0x12, "checksum").len();
-        shell.extend_from_slice(&[0; 8]);
-        variable.push((checksum_at, 8));
+        let plain = Form::new(shell.clone(), variable.clone(), VERSIONS[0]);
+        let bytes = 8 * slots;
+        element(&mut shell, 0x05, MOMENTS).extend_from_slice(&(bytes as i32).to_le_bytes());
         shell.push(0);
-        let length = shell.len() as i32;
-        put(&mut shell, 0, length.to_le_bytes());
-        put(&mut shell, VERSION_AT, VERSION.to_le_bytes());
-        variable.push((shell.len(), 0));
-        let mut from = 0;
-        let mut fixed = Vec::with_capacity(variable.len());
-        for (at, bytes) in variable {
-            fixed.push(from..at);
-            from = at + bytes;
-        }
-        Self { slots, series_at, start_at, columns, checksum_at, shell, fixed }
+        let moments_at = shell.len();
+        shell.resize(moments_at + bytes, 0);
+        variable.push((moments_at, bytes));
+        let forms = [plain, Form::new(shell, variable, VERSIONS[1])];
+        Self { slots, series_at, start_at, columns, columns_end, moments_at, forms }
     }
 
     /// Returns the number of slots of these documents.
@@ -120,15 +134,57 @@ impl DocumentLayout {
         self.slots
     }
 
-    /// Returns the length in bytes of each of these documents.
+    /// Returns the length in bytes of each of these documents that has no second moments.
     pub fn length(&self) -> usize {
-        self.shell.len()
+        self.forms[0].shell.len()
+    }
+
+    /// Returns the form of a document by its length.
+    fn form(&self, doc: &[u8]) -> Option<&Form> {
+        self.forms.iter().find(|form| form.shell.len() == doc.len())
+    }
+
+    /// Returns true when the length is that of a document.
+    pub(crate) fn fits(&self, doc: &[u8]) -> bool {
+        self.form(doc).is_some()
+    }
+
+    /// Returns true when a document has the column of moments.
+    fn has_moments(&self, doc: &[u8]) -> bool {
+        doc.len() == self.forms[1].shell.len()
+    }
+
+    /// Copies the content of a document into the other form; moments are only in the second one.
+    fn converted(&self, doc: &[u8], form: &Form) -> Vec<u8> {
+        let mut converted = form.shell.clone();
+        let shared = VERSION_AT + 4..self.columns_end;
+        converted[shared.clone()].copy_from_slice(&doc[shared]);
+        converted
+    }
+
+    /// Returns an intact document without its moments, as releases of format 1 read it; `None` when
+    /// it is damaged or has no moments.
+    pub(crate) fn without_moments(doc: &[u8], width_ms: i64) -> Option<Vec<u8>> {
+        if doc.get(VERSION_AT..)?.first_chunk() != Some(&VERSIONS[1].to_le_bytes()) {
+            return None;
+        }
+        let shortest = Self::new(1, width_ms).forms[1].shell.len();
+        let slots = doc.len().checked_sub(shortest)? / SLOT_BYTES + 1;
+        let layout = (slots <= DOCUMENT_SLOTS_MAX).then(|| Self::new(slots, width_ms))?;
+        let form = layout.form(doc).filter(|_| layout.has_moments(doc))?;
+        let stored = u64::from_le_bytes(get(doc, form.checksum_at));
+        if form.damaged_at(doc).is_some() || xxh3_64(&doc[..form.checksum_at]) != stored {
+            return None;
+        }
+        let mut plain = layout.converted(doc, &layout.forms[0]);
+        layout.write_checksum(&mut plain);
+        Some(plain)
     }
 
     /// Replaces the content of `out` with an empty document, without its checksum.
     pub fn write_shell(&self, series: SeriesId, start: UnixMillis, out: &mut Vec<u8>) {
         out.clear();
-        out.extend_from_slice(&self.shell);
+        out.extend_from_slice(&self.forms[0].shell);
         put(out, self.series_at, i64::from(series.0).to_le_bytes());
         put(out, self.start_at, start.0.to_le_bytes());
     }
@@ -138,8 +194,9 @@ impl DocumentLayout {
     /// # Panics
     /// When the document is too short.
     pub fn write_checksum(&self, doc: &mut [u8]) {
-        let checksum = xxh3_64(&doc[..self.checksum_at]);
-        put(doc, self.checksum_at, checksum.to_le_bytes());
+        let checksum_at = self.form(doc).expect("a document of this layout").checksum_at;
+        let checksum = xxh3_64(&doc[..checksum_at]);
+        put(doc, checksum_at, checksum.to_le_bytes());
     }
 
     /// Checks that the bytes are an intact document of this layout, series and start.
@@ -152,31 +209,25 @@ impl DocumentLayout {
         series: SeriesId,
         start: UnixMillis,
     ) -> Result<(), DocumentFault> {
-        if doc.len() != self.length() {
+        let Some(form) = self.form(doc) else {
             return Err(DocumentFault::Length { found: doc.len(), expected: self.length() });
-        }
+        };
         let found_series = i64::from_le_bytes(get(doc, self.series_at));
         let found_start = i64::from_le_bytes(get(doc, self.start_at));
         if found_series != i64::from(series.0) || found_start != start.0 {
             return Err(DocumentFault::Identity { series: found_series, start: found_start });
         }
-        if let Some(at) = self.damaged_at(doc) {
+        if let Some(at) = form.damaged_at(doc) {
             return Err(DocumentFault::Header(at));
         }
-        let stored = u64::from_le_bytes(get(doc, self.checksum_at));
-        let fits = xxh3_64(&doc[..self.checksum_at]) == stored;
+        let stored = u64::from_le_bytes(get(doc, form.checksum_at));
+        let fits = xxh3_64(&doc[..form.checksum_at]) == stored;
         if fits { Ok(()) } else { Err(DocumentFault::Checksum) }
-    }
-
-    /// Returns the offset of the first constant byte that differs from the shell.
-    fn damaged_at(&self, doc: &[u8]) -> Option<usize> {
-        let differs = |part: &&Range<usize>| doc[(*part).clone()] != self.shell[(*part).clone()];
-        self.fixed.iter().find(differs)?.clone().find(|at| doc[*at] != self.shell[*at])
     }
 
     /// Returns the cell of a slot.
     pub fn cell(&self, doc: &[u8], slot: usize) -> Cell {
-        debug_assert!(slot < self.slots && doc.len() == self.length());
+        debug_assert!(slot < self.slots && self.fits(doc));
         let [n, first_at, last_at, sum, min, max, first, last] = self.columns;
         let u32_at = |column: usize| u32::from_le_bytes(get(doc, column + slot * 4));
         let f64_at = |column: usize| f64::from_le_bytes(get(doc, column + slot * 8));
@@ -192,12 +243,14 @@ impl DocumentLayout {
             max: f64_at(max),
             first: f64_at(first),
             last: f64_at(last),
+            m2: if self.has_moments(doc) { f64_at(self.moments_at) } else { 0.0 },
         }
     }
 
     /// Returns the offsets and values of the numbers of a slot's cell.
     pub(crate) fn cell_parts(&self, doc: &[u8], slot: usize) -> Vec<StoredPart> {
-        let columns = COLUMNS.into_iter().zip(self.columns);
+        let moments = self.has_moments(doc).then_some(((MOMENTS, 8), self.moments_at));
+        let columns = COLUMNS.into_iter().zip(self.columns).chain(moments);
         let part = |((name, length), column): ((&'static str, usize), usize)| {
             let offset = column + slot * length;
             let value = match length {
@@ -224,8 +277,10 @@ impl DocumentLayout {
         parts.extend([("series", self.series_at), ("start", self.start_at)].map(
             |(name, offset)| StoredPart { name, offset, length: 8, value: Some(whole(offset)) },
         ));
-        let (name, offset) = ("checksum", self.checksum_at);
-        parts.push(StoredPart { name, offset, length: 8, value: None });
+        if let Some(form) = self.form(doc) {
+            let (name, offset) = ("checksum", form.checksum_at);
+            parts.push(StoredPart { name, offset, length: 8, value: None });
+        }
         parts
     }
 
@@ -247,12 +302,14 @@ impl DocumentLayout {
         let column_f64 = |at: usize| doc[at..at + self.slots * 8].as_chunks::<8>().0;
         let whole = [n, first_at, last_at].map(column_u32);
         let floats = [sum, min, max, first, last].map(column_f64);
+        let moments = self.has_moments(doc).then(|| column_f64(self.moments_at));
         for slot in slots {
             let [n, first_at, last_at] = whole.map(|column| u32::from_le_bytes(column[slot]));
             if n > 0 {
                 let [sum, min, max, first, last] =
                     floats.map(|column| f64::from_le_bytes(column[slot]));
-                visit(slot, Cell { n, first_at, last_at, sum, min, max, first, last });
+                let m2 = moments.map_or(0.0, |column| f64::from_le_bytes(column[slot]));
+                visit(slot, Cell { n, first_at, last_at, sum, min, max, first, last, m2 });
             }
         }
     }
@@ -261,8 +318,14 @@ impl DocumentLayout {
     ///
     /// # Panics
     /// When the slot or the length does not fit this layout.
-    pub fn write_cell(&self, doc: &mut [u8], slot: usize, cell: &Cell) {
-        assert!(slot < self.slots && doc.len() == self.length(), "slot {slot} of a document");
+    pub fn write_cell(&self, doc: &mut Vec<u8>, slot: usize, cell: &Cell) {
+        assert!(slot < self.slots && self.fits(doc), "slot {slot} of a document");
+        if cell.m2 != 0.0 && !self.has_moments(doc) {
+            *doc = self.converted(doc, &self.forms[1]);
+        }
+        if self.has_moments(doc) {
+            put(doc, self.moments_at + slot * 8, cell.m2.to_le_bytes());
+        }
         let [n, first_at, last_at, sum, min, max, first, last] = self.columns;
         for (column, value) in [(n, cell.n), (first_at, cell.first_at), (last_at, cell.last_at)] {
             put(doc, column + slot * 4, value.to_le_bytes());
@@ -280,10 +343,38 @@ impl DocumentLayout {
     }
 
     /// Merges a cell into the cell of a slot. The checksum must then be written again.
-    pub fn merge_cell(&self, doc: &mut [u8], slot: usize, delta: &Cell) {
+    pub fn merge_cell(&self, doc: &mut Vec<u8>, slot: usize, delta: &Cell) {
         let mut cell = self.cell(doc, slot);
         cell.merge(delta);
         self.write_cell(doc, slot, &cell);
+    }
+}
+
+impl Form {
+    /// Completes a document after its columns. `variable` are the offsets and lengths of the parts
+    /// that differ between documents, ascending.
+    fn new(mut shell: Vec<u8>, mut variable: Vec<(usize, usize)>, version: i32) -> Self {
+        let checksum_at = element(&mut shell, 0x12, "checksum").len();
+        shell.extend_from_slice(&[0; 8]);
+        variable.push((checksum_at, 8));
+        shell.push(0);
+        let length = shell.len() as i32;
+        put(&mut shell, 0, length.to_le_bytes());
+        put(&mut shell, VERSION_AT, version.to_le_bytes());
+        variable.push((shell.len(), 0));
+        let mut from = 0;
+        let mut fixed = Vec::with_capacity(variable.len());
+        for (at, bytes) in variable {
+            fixed.push(from..at);
+            from = at + bytes;
+        }
+        Self { checksum_at, shell, fixed }
+    }
+
+    /// Returns the offset of the first constant byte that differs from the shell.
+    fn damaged_at(&self, doc: &[u8]) -> Option<usize> {
+        let differs = |part: &&Range<usize>| doc[(*part).clone()] != self.shell[(*part).clone()];
+        self.fixed.iter().find(differs)?.clone().find(|at| doc[*at] != self.shell[*at])
     }
 }
 
@@ -305,79 +396,4 @@ fn get<const N: usize>(doc: &[u8], at: usize) -> [u8; N] {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::model::DOCUMENT_PAGE_BYTES;
-
-    const SERIES: SeriesId = SeriesId(7);
-    const START: UnixMillis = UnixMillis(1_763_712_000_000);
-
-    fn shell(layout: &DocumentLayout) -> Vec<u8> {
-        let mut doc = Vec::new();
-        layout.write_shell(SERIES, START, &mut doc);
-        layout.write_checksum(&mut doc);
-        doc
-    }
-
-    #[test]
-    fn a_shell_is_bson_with_the_documented_fields() {
-        let layout = DocumentLayout::new(60, 60_000);
-        let mut doc = shell(&layout);
-        layout.write_cell(&mut doc, 59, &Cell::single(30_000, -0.5));
-        assert_eq!(layout.check(&doc, SERIES, START), Err(DocumentFault::Checksum));
-        layout.write_checksum(&mut doc);
-        assert_eq!(layout.check(&doc, SERIES, START), Ok(()));
-        let bson = bson::RawDocument::from_bytes(&doc).unwrap();
-        assert_eq!(bson.get_i64("series").unwrap(), 7);
-        assert_eq!(bson.get_datetime("start").unwrap().timestamp_millis(), START.0);
-        assert_eq!(bson.get_i64("width").unwrap(), 60_000);
-        assert_eq!(bson.get_i32("slots").unwrap(), 60);
-        for (name, entry_bytes) in COLUMNS {
-            assert_eq!(bson.get_binary(name).unwrap().bytes.len(), entry_bytes * 60, "{name}");
-        }
-        let sums = bson.get_binary("sum").unwrap().bytes;
-        assert_eq!(sums[59 * 8..], (-0.5_f64).to_le_bytes());
-        assert_eq!(bson.get_i32("v").unwrap(), VERSION);
-        assert!(bson.get_i64("checksum").is_ok());
-        assert_eq!(bson.iter().count(), 6 + COLUMNS.len());
-    }
-
-    #[test]
-    fn the_largest_document_fits_one_page() {
-        // 4 bytes of page header, 8 of key, and 8 for the ends of key and value.
-        let layout = DocumentLayout::new(DOCUMENT_SLOTS_MAX, 1000);
-        assert!(layout.length() + 20 <= DOCUMENT_PAGE_BYTES, "{}", layout.length());
-    }
-
-    #[test]
-    fn cells_are_patched_in_place_and_zero_is_not_empty() {
-        let layout = DocumentLayout::new(24, 3_600_000);
-        let mut doc = shell(&layout);
-        let before = doc.len();
-        layout.merge_cell(&mut doc, 3, &Cell::single(5, 0.0));
-        layout.merge_cell(&mut doc, 3, &Cell::single(9, 4.0));
-        let cell = layout.cell(&doc, 3);
-        assert_eq!((cell.n, cell.sum, cell.min, cell.last), (2, 4.0, 0.0, 4.0));
-        assert!(layout.cell(&doc, 2).is_empty() && layout.cell(&doc, 4).is_empty());
-        layout.write_cell(&mut doc, 23, &Cell::single(1, 7.0));
-        let mut found = Vec::new();
-        layout.for_each_cell(&doc, 0..24, |slot, cell| found.push((slot, cell)));
-        assert_eq!(found, [(3, layout.cell(&doc, 3)), (23, layout.cell(&doc, 23))]);
-        assert_eq!(doc.len(), before);
-    }
-
-    #[test]
-    fn every_flipped_bit_is_found() {
-        let layout = DocumentLayout::new(28, 86_400_000);
-        let mut good = shell(&layout);
-        layout.write_cell(&mut good, 3, &Cell::single(5, 12_345.678));
-        layout.write_checksum(&mut good);
-        assert_eq!(layout.check(&good, SERIES, START), Ok(()));
-        for bit in 0..good.len() * 8 {
-            let mut doc = good.clone();
-            doc[bit / 8] ^= 1 << (bit % 8);
-            assert!(layout.check(&doc, SERIES, START).is_err(), "bit {bit}");
-        }
-        assert!(layout.check(&good[1..], SERIES, START).is_err());
-    }
-}
+mod tests;

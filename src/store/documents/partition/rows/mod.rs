@@ -4,6 +4,7 @@
 //! Must never know: the bytes of a document, which `layout` describes.
 
 pub(crate) mod layout;
+pub(crate) mod moments;
 
 use crate::model::{Span, UnixMillis};
 use layout::DocumentLayout;

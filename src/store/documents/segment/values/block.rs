@@ -34,8 +34,10 @@ impl Columns {
     pub(crate) const RATES: Self = Self(6);
     /// The first and the last value.
     pub const ENDS: Self = Self(8);
+    /// The second central moment.
+    pub const MOMENT: Self = Self(16);
     /// All columns.
-    pub const ALL: Self = Self(15);
+    pub const ALL: Self = Self(31);
 
     /// Returns the union of two sets of columns.
     pub const fn and(self, others: Self) -> Self {
@@ -56,6 +58,7 @@ pub(crate) struct Values {
     pub(crate) max: Vec<f64>,
     pub(crate) first: Vec<f64>,
     pub(crate) last: Vec<f64>,
+    pub(crate) m2: Vec<f64>,
 }
 
 impl Values {
@@ -70,12 +73,13 @@ impl Values {
         fill(&mut self.max, |cell| cell.max);
         fill(&mut self.first, |cell| cell.first);
         fill(&mut self.last, |cell| cell.last);
+        fill(&mut self.m2, |cell| cell.m2);
     }
 
     /// Returns the columns to the buffers, for reuse.
     pub(crate) fn recycle(self, buffers: &mut Buffers) {
-        let Self { sum, min, max, first, last } = self;
-        buffers.doubles.give([sum, min, max, first, last]);
+        let Self { sum, min, max, first, last, m2 } = self;
+        buffers.doubles.give([sum, min, max, first, last, m2]);
     }
 }
 

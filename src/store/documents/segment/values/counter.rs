@@ -29,7 +29,7 @@ pub(super) fn write(
     buffers: &mut Buffers,
     out: &mut Vec<u8>,
 ) {
-    let Values { sum, min, max, first, last } = values;
+    let Values { sum, min, max, first, last, .. } = values;
     let scale = Scale::of(first.iter().chain(last).copied());
     let base = base_of(scale, last, sum);
     let [mut before, mut within, mut off] = [(); 3].map(|()| buffers.whole.take());

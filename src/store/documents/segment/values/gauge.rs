@@ -1,24 +1,32 @@
 //! Values of gauges and deltas: min and max are near first and last, and the sum is near n times
-//! the mean of first and last.
+//! the mean of first and last. The second moment of decimals is a fraction of n.
 //!
 //! Must never know: the times of samples.
 
 use super::block::{Columns, Head, Reader, Values, Writer, chain, unchain};
 use crate::store::{
     documents::segment::{buffers::Buffers, cursor::Misfit, stream::choose, times::Times},
-    encoding::number::{Scale, ordered, unordered},
+    encoding::{
+        moment,
+        number::{Scale, ordered, unordered},
+    },
 };
 
 /// The flag for first values that are stored as they are, not as differences from the previous last
 /// value.
 const LEVEL: u8 = 16;
+/// The flag for second moments that are stored as ranks.
+const RANKED: u8 = 32;
+/// The bits at the end of such ranks that are left out, like the rounding errors of moments.
+const RANK_SHIFT: u32 = 18;
 
 /// Appends the values.
 pub(super) fn write(values: &Values, times: &Times, buffers: &mut Buffers, out: &mut Vec<u8>) {
-    let Values { sum, min, max, first, last } = values;
+    let Values { sum, min, max, first, last, m2 } = values;
     let scale = scale_of(values);
-    let [mut firsts, mut lasts, mut steps, mut lengths, mut off, mut ulps] =
-        [(); 6].map(|()| buffers.whole.take());
+    let [mut firsts, mut lasts, mut steps, mut lengths, mut off, mut ulps, mut moments] =
+        [(); 7].map(|()| buffers.whole.take());
+    let moment_flag = number_moments(m2, &times.n, scale, &mut moments);
     firsts.extend(first.iter().map(|value| scale.number(*value)));
     lasts.extend(last.iter().map(|value| scale.number(*value)));
     let base = firsts.first().copied().unwrap_or(0);
@@ -28,9 +36,9 @@ pub(super) fn write(values: &Values, times: &Times, buffers: &mut Buffers, out: 
     let (levels, chain) = (choose(&firsts), choose(&steps));
     let is_level = levels.bits() < chain.bits();
     let head = if is_level {
-        Head { scale, flags: LEVEL, base: 0 }
+        Head { scale, flags: LEVEL | moment_flag, base: 0 }
     } else {
-        Head { scale, flags: 0, base }
+        Head { scale, flags: moment_flag, base }
     };
     let mut writer = Writer::new(head, false, out);
     writer.chosen(if is_level { &levels } else { &chain });
@@ -62,7 +70,24 @@ pub(super) fn write(values: &Values, times: &Times, buffers: &mut Buffers, out: 
     }
     writer.stream(&off);
     writer.stream(&ulps);
-    buffers.whole.give([firsts, lasts, steps, lengths, off, ulps]);
+    writer.stream(&moments);
+    buffers.whole.give([firsts, lasts, steps, lengths, off, ulps, moments]);
+}
+
+/// Appends the numbers of second moments; returns [`RANKED`] when they are ranks.
+fn number_moments(m2: &[f64], n: &[u32], scale: Scale, numbers: &mut Vec<i64>) -> u8 {
+    if m2.iter().all(|m2| *m2 == 0.0) {
+        return 0;
+    }
+    let all = m2.iter().zip(n);
+    numbers.extend(all.map_while(|(m2, n)| moment::number(*m2, *n, scale)));
+    if numbers.len() == m2.len() {
+        return 0;
+    }
+    numbers.clear();
+    let rounded = |m2: &f64| (ordered(*m2) + (1 << (RANK_SHIFT - 1))) >> RANK_SHIFT;
+    numbers.extend(m2.iter().map(rounded));
+    RANKED
 }
 
 fn scale_of(values: &Values) -> Scale {
@@ -167,6 +192,22 @@ pub(super) fn read(
     }
     if wanted.has_any(Columns::SUM) {
         values.sum = read_sum(reader, times, &ends, &values)?;
+    } else if wanted.has_any(Columns::MOMENT) {
+        reader.stream(count, false)?;
+        reader.stream(count, false)?;
+    }
+    if wanted.has_any(Columns::MOMENT)
+        && let Some(moments) = reader.stream(count, true)?
+    {
+        values.m2 = reader.buffers.doubles.take();
+        if head.flags & RANKED == 0 {
+            let numbers = moments.iter().zip(&times.n);
+            values.m2.extend(numbers.map(|(number, n)| moment::moment(*number, *n, scale)));
+        } else {
+            let ranks = moments.iter().map(|rank| rank.wrapping_shl(RANK_SHIFT));
+            values.m2.extend(ranks.map(|rank| unordered(rank).max(0.0)));
+        }
+        reader.recycle([moments]);
     }
     reader.recycle([ends.firsts, ends.lasts]);
     Ok(values)

@@ -23,16 +23,29 @@ use block::{COUNTER, Head, Reader};
 /// The bits of a block's first byte that contain the power of its scale.
 const POWER: u8 = 7;
 
-/// Appends the values of cells. Most of the cells have samples.
+/// Replaces `values` with the values of cells; returns true when these are of a counter. Blocks of
+/// counters have no second moments, which cells that look like those of a gauge may have.
+pub(super) fn fill(values: &mut Values, cells: &mut [Cell]) -> bool {
+    let is_counter = is_counter(cells);
+    if is_counter {
+        for cell in &mut *cells {
+            cell.m2 = 0.0;
+        }
+    }
+    values.fill(cells);
+    is_counter
+}
+
+/// Appends values. Most of their cells have samples.
 pub(super) fn write(
-    cells: &[Cell],
+    is_counter: bool,
     values: &Values,
     times: &Times,
     width_ms: i64,
     buffers: &mut Buffers,
     out: &mut Vec<u8>,
 ) {
-    if is_counter(cells) {
+    if is_counter {
         counter::write(values, times, width_ms, buffers, out);
     } else {
         gauge::write(values, times, buffers, out);

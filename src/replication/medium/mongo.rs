@@ -1,0 +1,277 @@
+//! The log in MongoDB.
+//!
+//! Writes wait for the majority and its journals, reads return what a majority has. All commands of
+//! a shard are causally consistent: a read sees everything that an earlier answer showed, also
+//! after a failover. Must never know: the roles.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use bson::{Document, RawArrayBuf, RawDocumentBuf, Timestamp, doc, raw::cstr, rawdoc};
+use mongodb::{
+    Client, ClientSession, Collection,
+    error::Error,
+    options::{FindOptions, ReadConcern},
+};
+use parking_lot::Mutex;
+use tokio::time::timeout;
+
+use crate::{
+    publish::{MongoUri, driver_cause},
+    replication::{
+        entry::{Entry, EntryId, NUMBER_MAX},
+        medium::{
+            Answer, Command, FOUND_BYTES_MAX, FOUND_ENTRIES_MAX, Fault, Inserted, Medium,
+            NODES_MAX, Pending,
+            commands::{duplicates, shard_change, shards_of},
+            rows::{decode_entry, decode_node, decode_shard, encode_entry, integer},
+        },
+    },
+};
+
+const JOURNAL: &str = "journal";
+const SHARDS: &str = "shards";
+const NODES: &str = "nodes";
+/// The time after which the outcome of a command counts as unknown.
+const COMMAND_SECONDS_MAX: u64 = 5;
+/// The time for a renewal of a lease, so that a lost one can be repeated within the lease.
+const BEAT_SECONDS_MAX: u64 = 2;
+/// The time for inserts and deletions, which can be large.
+const BULK_SECONDS_MAX: u64 = 20;
+/// The maximum number of connections: each shard has three lanes.
+const CONNECTIONS_MAX: u32 = 64;
+
+/// A database of a replica set.
+#[derive(Clone)]
+pub struct MongoMedium(Arc<Inner>);
+
+struct Inner {
+    client: Client,
+    database: String,
+    /// The times of the last operations by shard.
+    seen: Mutex<BTreeMap<u16, Timestamp>>,
+}
+
+impl std::fmt::Debug for MongoMedium {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("MongoMedium")
+    }
+}
+
+impl MongoMedium {
+    /// Creates a client, which connects when it is first used.
+    ///
+    /// # Errors
+    /// The connection string or its certificates cannot be used.
+    pub async fn open(uri: &MongoUri, database: &str) -> Result<Self, Fault> {
+        let mut options = uri.client_options().await.map_err(Fault)?;
+        options.max_pool_size = Some(CONNECTIONS_MAX);
+        let client = Client::with_options(options).map_err(|_| Fault(uri.invalid_text()))?;
+        let (database, seen) = (database.to_owned(), Mutex::default());
+        Ok(Self(Arc::new(Inner { client, database, seen })))
+    }
+}
+
+impl Medium for MongoMedium {
+    fn execute(&self, command: Command) -> Pending {
+        let inner = self.0.clone();
+        Box::pin(async move {
+            let seconds = match command {
+                Command::Insert(_) | Command::Delete { .. } => BULK_SECONDS_MAX,
+                Command::Beat { .. } => BEAT_SECONDS_MAX,
+                _ => COMMAND_SECONDS_MAX,
+            };
+            let outcome = timeout(Duration::from_secs(seconds), inner.execute(command)).await;
+            outcome.unwrap_or_else(|_| {
+                Err(Fault(format!("MongoDB did not answer within {seconds} seconds")))
+            })
+        })
+    }
+}
+
+impl Inner {
+    async fn execute(&self, command: Command) -> Result<Answer, Fault> {
+        let shards = shards_of(&command);
+        let session = self.client.start_session().causal_consistency(true).await;
+        let mut session = session.map_err(|error| fault(&error))?;
+        let seen = {
+            let seen = self.seen.lock();
+            shards.iter().filter_map(|shard| seen.get(shard)).max().copied()
+        };
+        if let Some(time) = seen {
+            session.advance_operation_time(time);
+        }
+        let outcome = self.run(command, &mut session).await;
+        if let Some(time) = session.operation_time() {
+            let mut seen = self.seen.lock();
+            for shard in shards {
+                let last = seen.entry(shard).or_insert(time);
+                *last = time.max(*last);
+            }
+        }
+        outcome
+    }
+
+    async fn run(&self, command: Command, session: &mut ClientSession) -> Result<Answer, Fault> {
+        match &command {
+            Command::Insert(entries) => self.insert(entries, session).await,
+            Command::ReadEntry(id) => {
+                let entries = self.find_entries(doc! { "_id": id.key() }, session).await?;
+                Ok(Answer::Entry(entries.into_iter().next()))
+            }
+            Command::Find(id) => {
+                let last = EntryId::new(id.shard, NUMBER_MAX);
+                let filter = doc! { "_id": { "$gt": id.key(), "$lte": last.key() } };
+                Ok(Answer::Entries(self.find_entries(filter, session).await?))
+            }
+            Command::ReadShard(shard) => {
+                let filter = doc! { "_id": i32::from(*shard) };
+                let rows = self.find_rows(SHARDS, filter, session).await?;
+                Ok(Answer::Shard(rows.first().map(decode_shard).transpose()?))
+            }
+            Command::ReadNodes => {
+                let rows = self.find_rows(NODES, doc! {}, session).await?;
+                Ok(Answer::Nodes(rows.iter().map(decode_node).collect::<Result<_, _>>()?))
+            }
+            Command::CreateShard(shard) => {
+                let row = rawdoc! {
+                    "_id": i32::from(*shard), "epoch": 0_i64, "beat": 0_i64, "cut": 0_i64,
+                    "members": {},
+                };
+                self.write(Write::Insert, SHARDS, [row], session).await?;
+                Ok(Answer::Done)
+            }
+            Command::Delete { shard, after, through } => {
+                let after = EntryId::new(*shard, *after).key();
+                let through = EntryId::new(*shard, *through).key();
+                let records = rawdoc! {
+                    "q": { "_id": { "$gt": after, "$lte": through }, "fence": { "$exists": false } },
+                    "limit": 0,
+                };
+                self.write(Write::Delete, JOURNAL, [records], session).await?;
+                Ok(Answer::Done)
+            }
+            Command::BeatNode { node, address } => {
+                let change = rawdoc! {
+                    "q": { "_id": node.as_str() },
+                    "u": { "$inc": { "beat": 1_i64 }, "$set": { "addr": &**address } },
+                    "upsert": true,
+                };
+                self.write(Write::Update, NODES, [change], session).await?;
+                Ok(Answer::Done)
+            }
+            Command::Take { .. }
+            | Command::Beat { .. }
+            | Command::RaiseCut { .. }
+            | Command::RaiseFloor { .. }
+            | Command::Strike { .. } => {
+                let change = shard_change(&command);
+                let answer = self.write(Write::Update, SHARDS, [change], session).await?;
+                Ok(Answer::Matched(integer(&answer, "n") == Some(1)))
+            }
+        }
+    }
+
+    async fn insert(
+        &self,
+        entries: &[Entry],
+        session: &mut ClientSession,
+    ) -> Result<Answer, Fault> {
+        let documents = entries.iter().map(encode_entry);
+        let answer = self.write(Write::Insert, JOURNAL, documents, session).await?;
+        let mut outcomes = vec![Inserted::Done; entries.len()];
+        for index in duplicates(&answer)? {
+            if let Some(outcome) = outcomes.get_mut(index) {
+                *outcome = Inserted::Duplicate;
+            }
+        }
+        Ok(Answer::Inserted(outcomes))
+    }
+
+    async fn find_entries(
+        &self,
+        filter: Document,
+        session: &mut ClientSession,
+    ) -> Result<Vec<Entry>, Fault> {
+        let journal = self.collection::<RawDocumentBuf>(JOURNAL);
+        let found = journal.find(filter).with_options(one_batch(FOUND_ENTRIES_MAX));
+        let mut cursor = found.session(&mut *session).await.map_err(|error| fault(&error))?;
+        let mut entries = Vec::new();
+        let mut bytes = 0;
+        while cursor.advance(session).await.map_err(|error| fault(&error))? {
+            entries.push(decode_entry(cursor.current())?);
+            bytes += cursor.current().as_bytes().len();
+            // The entries that were read are contiguous, so a part of them is enough.
+            if bytes > FOUND_BYTES_MAX {
+                break;
+            }
+        }
+        Ok(entries)
+    }
+
+    async fn find_rows(
+        &self,
+        collection: &str,
+        filter: Document,
+        session: &mut ClientSession,
+    ) -> Result<Vec<Document>, Fault> {
+        let rows = self.collection::<Document>(collection);
+        let found = rows.find(filter).with_options(one_batch(NODES_MAX));
+        let mut cursor = found.session(&mut *session).await.map_err(|error| fault(&error))?;
+        let mut rows = Vec::new();
+        while cursor.advance(session).await.map_err(|error| fault(&error))? {
+            rows.push(cursor.deserialize_current().map_err(|error| fault(&error))?);
+        }
+        Ok(rows)
+    }
+
+    fn collection<T: Send + Sync>(&self, name: &str) -> Collection<T> {
+        self.client.database(&self.database).collection(name)
+    }
+
+    /// Runs a write command without order, and returns its answer. Duplicate keys are in it.
+    async fn write(
+        &self,
+        write: Write,
+        collection: &str,
+        parts: impl IntoIterator<Item = RawDocumentBuf>,
+        session: &mut ClientSession,
+    ) -> Result<Document, Fault> {
+        let mut array = RawArrayBuf::new();
+        parts.into_iter().for_each(|part| array.push(part));
+        let wait_ms = (COMMAND_SECONDS_MAX * 1000) as i32;
+        let concern = rawdoc! { "w": "majority", "j": true, "wtimeout": wait_ms };
+        let mut command = match write {
+            Write::Insert => rawdoc! { "insert": collection, "documents": array },
+            Write::Update => rawdoc! { "update": collection, "updates": array },
+            Write::Delete => rawdoc! { "delete": collection, "deletes": array },
+        };
+        command.append(cstr!("ordered"), false);
+        command.append(cstr!("writeConcern"), concern);
+        let database = self.client.database(&self.database);
+        let answer = database.run_raw_command(command).session(session).await;
+        let answer = answer.map_err(|error| fault(&error))?;
+        duplicates(&answer)?;
+        Ok(answer)
+    }
+}
+
+/// A kind of write command.
+#[derive(Debug, Clone, Copy)]
+enum Write {
+    Insert,
+    Update,
+    Delete,
+}
+
+fn one_batch(rows_max: u32) -> FindOptions {
+    FindOptions::builder()
+        .sort(doc! { "_id": 1 })
+        .limit(i64::from(rows_max))
+        .batch_size(rows_max)
+        .read_concern(ReadConcern::majority())
+        .build()
+}
+
+fn fault(error: &Error) -> Fault {
+    Fault(format!("MongoDB: {}", driver_cause(error)))
+}

@@ -1,0 +1,174 @@
+//! The follower: it reads entries and applies them in their order.
+//!
+//! The row of the shard is read after the entries: only then does the cut show whether records
+//! between `applied` and the found entries were deleted. A replica below the cut applies nothing
+//! and is seeded.
+
+use crate::replication::{
+    entry::{Entry, EntryId, NodeName, ShardRow},
+    medium::{Answer, Command, FOUND_BYTES_MAX, FOUND_ENTRIES_MAX},
+    mutants::{Mutant, is_on},
+    shard::{Shard, ShardFault},
+};
+
+/// The step of a follower.
+#[derive(Debug, Default)]
+pub(crate) struct Follower {
+    step: Step,
+}
+
+#[derive(Debug, Default)]
+enum Step {
+    /// The follower waits for the next pass.
+    #[default]
+    Begin,
+    /// A mutant reads the row first.
+    RowFirst,
+    Entries {
+        /// The number after which entries are searched.
+        after: u64,
+        early_row: Option<ShardRow>,
+    },
+    Row {
+        after: u64,
+        entries: Vec<Entry>,
+    },
+    Create,
+    /// The floor of this node is raised.
+    Floor(Command),
+}
+
+/// The result of an answer.
+#[derive(Debug)]
+pub(crate) enum Followed {
+    /// The next command must be sent at once.
+    Continues,
+    /// The pass found no entry, and read no row.
+    Nothing,
+    /// The pass is over.
+    Row {
+        /// The row, read after the entries.
+        row: ShardRow,
+        /// True if the log may have more entries.
+        has_more: bool,
+    },
+    /// The replica is below the cut.
+    Below(ShardRow),
+}
+
+impl Follower {
+    /// Returns the next command. A node that is no member, and becomes none, reads only the row.
+    pub(crate) fn command(&mut self, shard: u16, follows: bool, state: &impl Shard) -> Command {
+        match &self.step {
+            Step::Begin if !follows => {
+                self.step = Step::Row { after: u64::MAX, entries: Vec::new() };
+                Command::ReadShard(shard)
+            }
+            Step::Begin if is_on(Mutant::RowFirst) => {
+                self.step = Step::RowFirst;
+                Command::ReadShard(shard)
+            }
+            Step::Begin => {
+                self.step = Step::Entries { after: state.applied(), early_row: None };
+                Command::Find(EntryId::new(shard, state.applied()))
+            }
+            Step::Entries { after, .. } => Command::Find(EntryId::new(shard, *after)),
+            Step::RowFirst | Step::Row { .. } => Command::ReadShard(shard),
+            Step::Create => Command::CreateShard(shard),
+            Step::Floor(command) => command.clone(),
+        }
+    }
+
+    /// Begins a pass again after a fault.
+    pub(crate) fn restart(&mut self) {
+        self.step = Step::Begin;
+    }
+
+    /// Processes an answer. `reads_row` is false while the row need not be read without entries.
+    ///
+    /// # Errors
+    /// The state cannot apply an entry.
+    pub(crate) fn accept(
+        &mut self,
+        answer: Answer,
+        reads_row: bool,
+        state: &mut impl Shard,
+    ) -> Result<Followed, ShardFault> {
+        match (std::mem::take(&mut self.step), answer) {
+            (Step::Entries { early_row: Some(row), .. }, Answer::Entries(entries)) => {
+                apply_in_order(&entries, state)?;
+                Ok(end_of_pass(row, &entries))
+            }
+            (Step::Entries { .. }, Answer::Entries(entries))
+                if entries.is_empty() && !reads_row =>
+            {
+                Ok(Followed::Nothing)
+            }
+            (Step::Entries { after, .. }, Answer::Entries(entries)) => {
+                self.step = Step::Row { after, entries };
+                Ok(Followed::Continues)
+            }
+            (Step::RowFirst, Answer::Shard(Some(row))) if row.cut > state.applied() => {
+                Ok(Followed::Below(row))
+            }
+            (Step::RowFirst, Answer::Shard(Some(row))) => {
+                self.step = Step::Entries { after: state.applied(), early_row: Some(row) };
+                Ok(Followed::Continues)
+            }
+            (Step::RowFirst | Step::Row { .. }, Answer::Shard(None)) => {
+                self.step = Step::Create;
+                Ok(Followed::Continues)
+            }
+            (Step::Row { after, .. }, Answer::Shard(Some(row))) if row.cut > after => {
+                Ok(Followed::Below(row))
+            }
+            (Step::Row { entries, .. }, Answer::Shard(Some(row))) => {
+                apply_in_order(&entries, state)?;
+                Ok(end_of_pass(row, &entries))
+            }
+            // The row was created, or the floor raised.
+            _ => Ok(Followed::Continues),
+        }
+    }
+
+    /// Sends a floor before the next pass.
+    pub(crate) fn send_floor(&mut self, command: Command) {
+        self.step = Step::Floor(command);
+    }
+}
+
+fn end_of_pass(row: ShardRow, entries: &[Entry]) -> Followed {
+    let bytes = entries.iter().map(|entry| entry.body.len()).sum::<usize>();
+    let is_full = entries.len() >= FOUND_ENTRIES_MAX as usize || bytes >= FOUND_BYTES_MAX / 2;
+    Followed::Row { row, has_more: is_full }
+}
+
+/// Returns the command that raises the floor of a node; `None` if the row already has it.
+pub(crate) fn floor_command(
+    shard: u16,
+    row: &ShardRow,
+    me: &NodeName,
+    floor: u64,
+) -> Option<Command> {
+    let known = row.members.get(me);
+    let is_old = known.is_none_or(|known| *known < floor);
+    is_old.then(|| Command::RaiseFloor { shard, node: me.clone(), floor, joins: known.is_none() })
+}
+
+/// Applies the entries that continue the state, up to a gap.
+///
+/// # Errors
+/// The state cannot apply an entry.
+pub(crate) fn apply_in_order(entries: &[Entry], state: &mut impl Shard) -> Result<(), ShardFault> {
+    for entry in entries {
+        let number = entry.id.number;
+        if number <= state.applied() {
+            continue;
+        }
+        if number != state.applied() + 1 {
+            break;
+        }
+        state.apply(number, &entry.body)?;
+    }
+    Ok(())
+}

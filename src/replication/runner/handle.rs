@@ -1,0 +1,156 @@
+//! The handle of a replica's thread.
+
+use std::{sync::Arc, thread::JoinHandle};
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+use parking_lot::Mutex;
+
+use crate::replication::{
+    entry::{NodeName, ShardRow},
+    roles::{Counters, Refusal},
+};
+
+/// The state of a replica, for metrics and status.
+#[derive(Debug, Clone, Default)]
+pub struct Status {
+    /// The epoch that this node holds.
+    pub epoch: Option<u64>,
+    /// The number of the last entry that was applied.
+    pub applied: u64,
+    /// The number up to which the disk has all entries.
+    pub durable: u64,
+    /// True while queries can be answered.
+    pub may_answer: bool,
+    /// The numbers for metrics.
+    pub counters: Counters,
+    /// The shard's row as a follower read it last.
+    pub row: Option<ShardRow>,
+    /// The last reason why an outcome was unknown.
+    pub last_fault: Option<String>,
+}
+
+/// The way in which a replica's thread ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stopped {
+    /// The node holds no lease, so the next holder need not wait.
+    InOrder,
+    /// The end of the lease could not be stored; the next holder waits for a TTL.
+    WithLease,
+}
+
+/// The function that makes a record from the present state; `None` if there is nothing to append.
+pub type Append<S> = Box<dyn FnOnce(&S) -> Option<Vec<u8>> + Send>;
+
+/// The function that gets the state, and true if its answer is up to date.
+pub type Query<S> = Box<dyn FnOnce(&S, bool) + Send>;
+
+/// A record that waits for its turn, and its sender.
+pub(super) struct Waiting<S> {
+    append: Option<Append<S>>,
+    reply: Sender<Result<(), Refusal>>,
+}
+
+impl<S> Waiting<S> {
+    pub(super) fn build(&mut self, state: &S) -> Option<Vec<u8>> {
+        self.append.take().and_then(|append| append(state))
+    }
+
+    pub(super) fn answer(self, outcome: Result<(), Refusal>) {
+        // A sender that no longer waits gets no answer.
+        self.reply.send(outcome).ok();
+    }
+}
+
+/// A request to a replica's thread.
+pub(super) enum Request<S> {
+    Append(Waiting<S>),
+    Query(Query<S>),
+    Assign { rank: Option<u32>, joins: bool },
+    HandOver,
+    Strike(NodeName),
+    Stop,
+}
+
+/// The handle of a replica's thread.
+pub struct ReplicaHandle<S> {
+    requests: Sender<Request<S>>,
+    status: Arc<Mutex<Status>>,
+    thread: JoinHandle<Stopped>,
+}
+
+impl<S> std::fmt::Debug for ReplicaHandle<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ReplicaHandle")
+    }
+}
+
+impl<S> ReplicaHandle<S> {
+    pub(super) fn new(
+        requests: Sender<Request<S>>,
+        status: Arc<Mutex<Status>>,
+        thread: JoinHandle<Stopped>,
+    ) -> Self {
+        Self { requests, status, thread }
+    }
+
+    /// Appends a record. The receiver gets the outcome: a refused record may still be in the log,
+    /// so its sender sends it again, and `append` recognizes what was applied.
+    ///
+    /// # Errors
+    /// Too many requests wait.
+    pub fn append(&self, append: Append<S>) -> Result<Receiver<Result<(), Refusal>>, Refusal> {
+        let (reply, outcome) = bounded(1);
+        let waiting = Waiting { append: Some(append), reply };
+        self.requests.try_send(Request::Append(waiting)).map_err(|_| Refusal::Busy)?;
+        Ok(outcome)
+    }
+
+    /// Calls a function with the state, and with true if its answer is up to date.
+    ///
+    /// # Errors
+    /// Too many requests wait.
+    pub fn query(&self, query: Query<S>) -> Result<(), Refusal> {
+        self.request(Request::Query(query))
+    }
+
+    /// Sets the number of members that are preferred as holders, and whether the node becomes a
+    /// member.
+    ///
+    /// # Errors
+    /// Too many requests wait.
+    pub fn assign(&self, rank: Option<u32>, joins: bool) -> Result<(), Refusal> {
+        self.request(Request::Assign { rank, joins })
+    }
+
+    /// Ends the lease in order.
+    ///
+    /// # Errors
+    /// Too many requests wait.
+    pub fn hand_over(&self) -> Result<(), Refusal> {
+        self.request(Request::HandOver)
+    }
+
+    /// Removes a member from the shard that this node holds.
+    ///
+    /// # Errors
+    /// Too many requests wait.
+    pub fn strike(&self, node: NodeName) -> Result<(), Refusal> {
+        self.request(Request::Strike(node))
+    }
+
+    /// Returns the state of the replica.
+    pub fn status(&self) -> Status {
+        self.status.lock().clone()
+    }
+
+    /// Ends the lease in order, and the thread; `None` if the thread panicked.
+    pub fn stop(self) -> Option<Stopped> {
+        // A thread that ended has no receiver.
+        drop(self.requests.send(Request::Stop));
+        self.thread.join().ok()
+    }
+
+    fn request(&self, request: Request<S>) -> Result<(), Refusal> {
+        self.requests.try_send(request).map_err(|_| Refusal::Busy)
+    }
+}

@@ -1,0 +1,101 @@
+//! Schedules that are too rare for random ones: records are deleted between two commands of a
+//! replica that lacks them.
+
+use std::{cell::RefCell, rc::Rc};
+
+use super::state::{Shared, ToyShard};
+use crate::replication::{
+    entry::{Body, Entry, EntryId, NodeName},
+    medium::{Command, memory::Memory},
+    mutants::{Mutant, switch},
+    roles::{Replica, Timing},
+    shard::Shard,
+};
+
+fn record(number: u64) -> Entry {
+    let body = Body::Record((number as u32).to_le_bytes()[..].into());
+    Entry { id: EntryId::new(0, number), epoch: 1, nonce: number as i64, body }
+}
+
+/// Lets a replica with two records act, and returns its difference from one with three. `between`
+/// changes the database before each command of the replica.
+fn run(between: impl Fn(usize, &mut Memory)) -> Option<String> {
+    let shared: Rc<RefCell<Shared>> = Rc::default();
+    let (mut whole, mut behind) =
+        (ToyShard::open(0, 0, shared.clone()), ToyShard::open(1, 0, shared.clone()));
+    for number in 1..=3 {
+        whole.apply(number, &record(number).body).unwrap();
+    }
+    whole.sync();
+    for number in 1..=2 {
+        behind.apply(number, &record(number).body).unwrap();
+    }
+    behind.sync();
+    let mut memory = Memory::new(false);
+    memory.execute(&Command::CreateShard(0));
+    memory.execute(&Command::Take { shard: 0, epoch: 0, beat: 0, holder: name("a") });
+    memory.execute(&Command::Insert((1..=2).map(record).collect()));
+    for (node, floor) in [("a", 2), ("b", 2)] {
+        let node = name(node);
+        memory.execute(&Command::RaiseFloor { shard: 0, node, floor, joins: true });
+    }
+    let mut replica = Replica::new(0, name("b"), Timing::default(), 1);
+    replica.assign(Some(0), true);
+    for step in 0..16 {
+        between(step, &mut memory);
+        let now_ms = 1000 * step as u64;
+        for (ticket, command) in replica.poll(now_ms, &behind) {
+            let answer = memory.execute(&command);
+            replica.accept(now_ms, ticket, Ok(answer), &mut behind);
+        }
+    }
+    assert!(behind.applied() >= 3, "the replica has all records");
+    shared.borrow().difference.clone()
+}
+
+fn name(text: &str) -> NodeName {
+    NodeName::parse(text).unwrap()
+}
+
+/// Removes the replica from the members, and deletes the third record.
+fn cut(memory: &mut Memory) {
+    memory.execute(&Command::Strike { shard: 0, epoch: 1, node: name("b") });
+    memory.execute(&Command::RaiseCut { shard: 0, epoch: 1, cut: 3 });
+    memory.execute(&Command::Delete { shard: 0, after: 0, through: 3 });
+}
+
+fn check(mutant: Mutant, between: impl Fn(usize, &mut Memory)) {
+    assert_eq!(run(&between), None);
+    switch(Some(mutant));
+    let difference = run(&between);
+    switch(None);
+    let is_found = difference.as_ref().is_some_and(|text| text.starts_with("DIFFERENT at 3"));
+    assert!(is_found, "{mutant:?}: {difference:?}");
+}
+
+#[test]
+fn a_follower_reads_the_row_after_the_entries() {
+    check(Mutant::RowFirst, |step, memory| {
+        if step == 1 {
+            memory.execute(&Command::Insert(vec![record(3)]));
+            cut(memory);
+            // A taker with two records inserts its fence, and gives up.
+            let fence = Entry { epoch: 2, nonce: 9, body: Body::Fence, ..record(3) };
+            memory.execute(&Command::Insert(vec![fence]));
+        }
+    });
+}
+
+#[test]
+fn a_taker_gives_up_when_its_next_number_was_cut() {
+    check(Mutant::TakesBelowCut, |step, memory| match step {
+        // After the search for entries, the holder appends, and stops in order.
+        1 => {
+            memory.execute(&Command::Insert(vec![record(3)]));
+            memory.execute(&Command::Beat { shard: 0, epoch: 1, stops: true });
+        }
+        // Late commands of the holder, after the taker has read the row.
+        2 => cut(memory),
+        _ => {}
+    });
+}
