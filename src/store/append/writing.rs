@@ -216,7 +216,7 @@ fn has_one_table<B>(record: &Record<B>) -> bool {
     retentions.is_empty()
         && record.founding.is_none()
         && !(is_erasure && (has_batches || has_series))
-        && !(has_batches && !updates.is_empty())
+        && (!has_batches || updates.is_empty())
         && (forgotten.is_empty() || !updates.is_empty())
 }
 

@@ -66,7 +66,8 @@ impl Replicated {
         self.store.check_record(number, record, number <= self.changes_through)
     }
 
-    /// Applies the next record, which [`Self::check`] accepts. `held` is the lock of checkpoints, if the caller holds it.
+    /// Applies the next record, which [`Self::check`] accepts. `held` is the lock of checkpoints, if
+    /// the caller holds it.
     ///
     /// # Errors
     /// When the record does not fit the store, or a file cannot be written: the record is not

@@ -288,7 +288,7 @@ impl Store {
         if let Some(now) = self.record_time()
             && self.granularity(id.granularity).keeps_partition(id.start, now)
         {
-            return Err(self.of_all_replicas("delete samples before their retention ends"));
+            return Err(Self::of_all_replicas("delete samples before their retention ends"));
         }
         let range = id.start.0..id.start.0 + 1;
         if let Some(grid) = self.inner.documents.grids(id.granularity, range).pop()
@@ -302,7 +302,7 @@ impl Store {
     }
 
     /// Returns the error of a change that every replica must apply from a record.
-    pub(crate) fn of_all_replicas(&self, change: &str) -> StoreError {
+    pub(crate) fn of_all_replicas(change: &str) -> StoreError {
         let problem =
             format!("a replica cannot {change} alone: the leader changes all replicas together");
         StoreError::Mismatch { file: JOURNAL_FILE.to_owned(), problem }

@@ -44,7 +44,7 @@ impl Store {
             return Ok(0);
         }
         if self.record_time().is_some() {
-            return Err(self.of_all_replicas("change its retentions"));
+            return Err(Self::of_all_replicas("change its retentions"));
         }
         // In this order, as in a snapshot: sealing may take long, and checkpoints continue meanwhile.
         let _no_sealing = inner.sealing.lock();

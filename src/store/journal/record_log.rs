@@ -10,8 +10,8 @@ use crate::store::error::LogFault;
 /// The maximum size of a record in a shared log, in bytes.
 pub const RECORD_BYTES_MAX: usize = 8 << 20;
 
-/// Visits the number and the bytes of a record, until it breaks. `None` is a fence: the number passes
-/// without a record, because another writer continues the log.
+/// Visits the number and the bytes of a record, until it breaks. `None` is a fence: the number
+/// passes without a record, because another writer continues the log.
 pub type RecordVisitor<'a> = dyn FnMut(u64, Option<&[u8]>) -> ControlFlow<()> + 'a;
 
 /// A log of records with contiguous numbers from 1 on. One writer appends.

@@ -225,7 +225,9 @@ fn the_erasure_of_another_record_is_refused() {
     let number = log.last();
     let record = log.record(number).unwrap();
     // After the version, the time, the tag and the length: the state, then the number before it.
-    for (at, bytes) in [(14, [1].to_vec()), (15, u64::MAX.to_le_bytes().to_vec()), (15, vec![1])] {
+    for (at, bytes) in
+        [(14, vec![record[14] | 1]), (15, u64::MAX.to_le_bytes().to_vec()), (15, vec![1])]
+    {
         let mut changed = record.clone();
         changed[at..at + bytes.len()].copy_from_slice(&bytes);
         let end = changed.len() - 8;

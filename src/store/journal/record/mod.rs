@@ -41,7 +41,7 @@ pub(crate) struct Record<B = AcceptedBatch> {
     pub(crate) erasure: Option<Arc<Erasure>>,
     /// New retentions by the names of levels.
     pub(crate) retentions: Vec<(String, Span)>,
-    /// In record 1 of a shared log, the levels of a new replica.
+    /// The levels of a new replica, in record 1 of a shared log.
     pub(crate) founding: Option<Arc<Founding>>,
 }
 
