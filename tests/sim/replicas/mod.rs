@@ -310,11 +310,11 @@ impl Cluster {
     /// Compares the answers of all nodes for all series at one level.
     fn compare_answers(&mut self, now: UnixMillis) {
         for node in 1..NODES {
-            self.compare_answers_of([self.store(0), self.store(node)], now);
+            self.compare_answers_of(&[self.store(0), self.store(node)], now);
         }
     }
 
-    fn compare_answers_of(&mut self, stores: [Store; 2], now: UnixMillis) {
+    fn compare_answers_of(&mut self, stores: &[Store; 2], now: UnixMillis) {
         let level = self.rng.usize(0..self.set.count());
         let spans = stores[0].granularity(GranularityIndex(level)).clone();
         let complete = stores.each_ref().map(|store| store.gaps()[level].complete_since);
