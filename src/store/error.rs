@@ -6,6 +6,9 @@ use std::io;
 
 use crate::model::with_causes;
 
+/// The name of the shared log in errors.
+pub(crate) const SHARED_LOG: &str = "the shared log";
+
 /// A failed operation on the store, with its file.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -40,6 +43,9 @@ pub enum StoreError {
         #[source]
         cause: io::Error,
     },
+    /// A record could not be appended to the shared log.
+    #[error("append to {SHARED_LOG}")]
+    Log(#[source] Box<LogFault>),
     /// The bytes violate FORMAT.md.
     #[error("{file} is damaged: {problem}")]
     Corrupt {
@@ -74,6 +80,43 @@ pub enum StoreError {
     },
 }
 
+/// The reason why a log refused a call.
+#[derive(Debug, thiserror::Error)]
+pub enum LogFault {
+    /// The record may be in the log or not.
+    #[error("it is unknown whether record {number} is in the log: append the same record again")]
+    Unknown {
+        /// The number of the record.
+        number: u64,
+        /// The cause.
+        #[source]
+        cause: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// Another number follows, or the number has another record.
+    #[error("record {number} cannot be appended: record {next} is next")]
+    OutOfOrder {
+        /// The refused number.
+        number: u64,
+        /// The number of the next record.
+        next: u64,
+    },
+    /// Another writer continues the log.
+    #[error("another node continues the log from record {number} on: follow it")]
+    Fenced {
+        /// The number of the refused record.
+        number: u64,
+    },
+    /// The record after this number was removed.
+    #[error("the log begins after record {cut}: copy the replica from another node")]
+    Cut {
+        /// The last removed record.
+        cut: u64,
+    },
+    /// The log cannot be read or written; it is unchanged.
+    #[error("the log cannot be used")]
+    Store(#[from] StoreError),
+}
+
 impl StoreError {
     /// Converts an error of redb to a store error with the operation and the file.
     pub(crate) fn redb<E: Into<redb::Error>>(
@@ -93,6 +136,7 @@ impl StoreError {
             | Self::DamagedPart { file, .. }
             | Self::DamagedObject { file, .. }
             | Self::Mismatch { file, .. } => file,
+            Self::Log(_) => SHARED_LOG,
         }
     }
 
@@ -143,6 +187,7 @@ impl StoreError {
             },
             Self::Corrupt { .. } => true,
             Self::Io { .. }
+            | Self::Log(_)
             | Self::DamagedPart { .. }
             | Self::DamagedObject { .. }
             | Self::Mismatch { .. } => false,
@@ -158,6 +203,7 @@ impl StoreError {
             }
             Self::Open { .. }
             | Self::Io { .. }
+            | Self::Log(_)
             | Self::Corrupt { .. }
             | Self::DamagedPart { .. }
             | Self::DamagedObject { .. }
@@ -184,6 +230,13 @@ impl StoreError {
                     None
                 }
             }
+            Self::Log(fault) => match &**fault {
+                LogFault::Store(cause) => cause.io_error(),
+                LogFault::Unknown { .. }
+                | LogFault::OutOfOrder { .. }
+                | LogFault::Fenced { .. }
+                | LogFault::Cut { .. } => None,
+            },
             Self::Open { .. }
             | Self::Corrupt { .. }
             | Self::DamagedPart { .. }

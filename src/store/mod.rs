@@ -70,7 +70,7 @@ pub use erasure::{
     plan::{ERASED_DOCUMENTS_MAX, ERASED_SERIES_MAX, ErasedLevel, ErasureRefusal, ErasureRequest},
     replace::{NewReading, REPLACED_MAX, ReplaceRefusal, ReplaceVerdict},
 };
-pub use error::{StoreError, is_disk_full};
+pub use error::{LogFault, StoreError, is_disk_full};
 pub use file::{folder::Folder, medium::Medium, space::DiskSpace, version::FORMAT_VERSION};
 pub use followed::{ChangedSeries, FollowedPartition, SeriesSet, start_of_partition};
 pub use fuzzing::{fuzz_head, fuzz_rows, fuzz_sealed};
@@ -80,7 +80,7 @@ pub use handle::{
 pub use head::row::{HeadRow, HeadRowWriter};
 pub use journal::{
     file_log::FileLog,
-    record_log::{LogFault, RECORD_BYTES_MAX, RecordLog, RecordVisitor},
+    record_log::{RECORD_BYTES_MAX, RecordLog, RecordVisitor},
 };
 pub use limits::StoreLimits;
 pub use objects::{

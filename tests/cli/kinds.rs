@@ -4,7 +4,6 @@
 use std::{
     io::{BufRead, BufReader, Write},
     net::TcpListener,
-    path::Path,
     process::{Child, Command, Stdio},
     sync::{
         Arc,
@@ -17,7 +16,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    daemon::{Daemon, client},
+    daemon::{Daemon, agent_program, client},
     protobuf::{bytes, int, message},
     remote_write::{V1, minute, points, request, series, write},
 };
@@ -51,15 +50,6 @@ fn start_target() -> Target {
     Target { address, is_counter, responses }
 }
 
-fn scrape_agent() -> std::path::PathBuf {
-    let agent = Path::new(env!("CARGO_BIN_EXE_granary")).with_file_name("granary-agent-scrape");
-    if !agent.exists() {
-        let build = ["build", "--locked", "-p", "granary-agent-scrape"];
-        assert!(Command::new(env!("CARGO")).args(build).status().unwrap().success());
-    }
-    agent
-}
-
 fn start_agent(daemon: &Daemon, target: &Target) -> Child {
     let config = daemon.dir.path().join("prometheus.yml");
     let yaml = format!(
@@ -68,7 +58,7 @@ fn start_agent(daemon: &Daemon, target: &Target) -> Child {
         target.address
     );
     std::fs::write(&config, yaml).unwrap();
-    let mut agent = Command::new(scrape_agent());
+    let mut agent = Command::new(agent_program("granary-agent-scrape"));
     agent.args(["--url", &daemon.url, "--agent-id", "here", "--interval", "200ms"]);
     agent.arg("--scrape-config").arg(config);
     agent.arg("--spool-dir").arg(daemon.dir.path().join("spool"));

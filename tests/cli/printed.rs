@@ -15,7 +15,7 @@ use std::{
 use serde_json::json;
 
 use crate::{
-    daemon::{Daemon, granary},
+    daemon::{Daemon, agent_program, granary},
     manual::{Example, pages, root},
     peers::need,
 };
@@ -184,14 +184,9 @@ fn run_command(daemon: &Daemon, folder: &Path, command: &str) -> Output {
     Output { status: ExitStatus::default(), stdout: line, stderr: ended.stderr }
 }
 
-/// Returns the path of the host agent, which is built if it is missing.
+/// Returns the path of the host agent.
 pub(crate) fn host_agent() -> PathBuf {
-    let agent = Path::new(env!("CARGO_BIN_EXE_granary")).with_file_name("granary-agent-host");
-    if !agent.exists() {
-        let build = ["build", "--locked", "-p", "granary-agent-host"];
-        assert!(Command::new(env!("CARGO")).args(build).status().unwrap().success());
-    }
-    agent
+    agent_program("granary-agent-host")
 }
 
 /// Runs the host agent for three rounds, as this host and as web1 of the examples.

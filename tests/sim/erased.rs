@@ -187,3 +187,48 @@ fn a_power_cut_during_an_erasure_leaves_all_or_nothing_of_it() {
     }
     assert!(cuts > 8 && undone > 2 && undone < cuts, "{cuts} cuts, {undone} undone");
 }
+
+#[test]
+fn an_interrupted_cut_after_an_erasure_keeps_the_growth_of_later_readings() {
+    let ago = |minutes: i64| NOW.0 - minutes * MINUTE;
+    let prepared = || {
+        let medium = FaultyMedium::new(11);
+        let (store, mut appender) = open(&medium).unwrap();
+        let id = define(&mut appender, &[series("requests", &[], Kind::Counter)], NOW)[0];
+        let readings = (41..60).rev().map(|minutes| (ago(minutes), 10.0 * (60 - minutes) as f64));
+        send(&mut appender, samples(id, readings), NOW);
+        let matchers = vec![Matcher { tag: "__name__".into(), value: "requests".into() }];
+        let range = UnixMillis(ago(50))..UnixMillis(ago(30));
+        appender.erase(&ErasureRequest { matchers, range }, false, NOW).unwrap().unwrap();
+        store.complete_erasure().unwrap();
+        send(&mut appender, samples(id, [(ago(40), 200.0), (ago(38), 20.0)]), NOW);
+        (medium, store, appender, id)
+    };
+    // The counter had grown by 50 more before it restarted.
+    let finish = |medium: &FaultyMedium, id: SeriesId| {
+        let (store, mut appender) = open(medium).unwrap();
+        send(&mut appender, samples(id, [(ago(39), 250.0)]), NOW);
+        store.checkpoint(NOW).unwrap();
+        let all = |level| slots(&store, level, NOW.minus(DAY)..NOW.plus(DAY), id);
+        (0..3).map(all).collect::<Vec<_>>()
+    };
+    let (medium, store, appender, id) = prepared();
+    store.checkpoint(NOW).unwrap();
+    drop((store, appender));
+    let expected = finish(&medium, id);
+    let mut cuts = 0;
+    for after in 0.. {
+        let (medium, store, appender, id) = prepared();
+        medium.arm(Fault { call: Call::Sync, after, times: 1, effect: Effect::PowerCut });
+        let outcome = store.checkpoint(NOW);
+        drop((store, appender));
+        if !medium.is_power_cut() {
+            outcome.unwrap();
+            break;
+        }
+        medium.power_up();
+        cuts += 1;
+        assert_eq!(finish(&medium, id), expected, "cut after {after} syncs");
+    }
+    assert!(cuts > 3, "{cuts} cuts");
+}

@@ -39,7 +39,8 @@ pub(crate) fn open(medium: &FaultyMedium) -> Result<Store, StoreError> {
     opened.map(|(store, _, _)| store)
 }
 
-/// Returns all cells without their sums, which depend on the order of merging.
+/// Returns all cells without their sums, which depend on the order of merging, and without their
+/// second moments, which a directory from before them lacks until its cells are computed again.
 pub(crate) fn cells(store: &Store) -> Vec<(usize, SeriesId, i64, Cell)> {
     let ids = store.dictionary().select(&[]);
     let mut all = Vec::new();
@@ -48,7 +49,9 @@ pub(crate) fn cells(store: &Store) -> Vec<(usize, SeriesId, i64, Cell)> {
             let range = NOW.minus(100 * DAY)..NOW.plus(HOUR);
             let found = slots(store, level, range, *id).into_iter();
             all.extend(
-                found.map(|slot| (level, *id, slot.start.0, Cell { sum: 0.0, ..slot.cell })),
+                found.map(|slot| {
+                    (level, *id, slot.start.0, Cell { sum: 0.0, m2: 0.0, ..slot.cell })
+                }),
             );
         }
     }

@@ -90,6 +90,17 @@ pub(crate) fn granary() -> Command {
     Command::new(env!("CARGO_BIN_EXE_granary"))
 }
 
+/// Returns the path of an agent's program, which is built if it is missing. With the features of
+/// the whole workspace, its dependencies are not compiled again.
+pub(crate) fn agent_program(name: &str) -> PathBuf {
+    let program = Path::new(env!("CARGO_BIN_EXE_granary")).with_file_name(name);
+    if !program.exists() {
+        let build = ["build", "--locked", "--workspace", "--bin", name];
+        assert!(Command::new(env!("CARGO")).args(build).status().unwrap().success());
+    }
+    program
+}
+
 impl Daemon {
     /// Starts a daemon whose settings override the defaults.
     pub(crate) fn start(settings: &str) -> Self {

@@ -23,7 +23,8 @@ pub(crate) enum Fate {
 
 #[derive(Debug, Default)]
 struct State {
-    records: BTreeMap<u64, Vec<u8>>,
+    /// The records by number; `None` is a fence.
+    records: BTreeMap<u64, Option<Vec<u8>>>,
     cut: u64,
     fate: Fate,
 }
@@ -48,9 +49,20 @@ impl MemoryLog {
         state.records.last_key_value().map_or(state.cut, |(number, _)| *number)
     }
 
-    /// Returns a record.
+    /// Returns a record; `None` for a fence.
     pub(crate) fn record(&self, number: u64) -> Option<Vec<u8>> {
-        self.state().records.get(&number).cloned()
+        self.state().records.get(&number).cloned().flatten()
+    }
+
+    /// Returns true while the log still has its first record.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.state().cut == 0
+    }
+
+    /// Fences earlier writers: the next number passes without a record.
+    pub(crate) fn fence(&self) {
+        let next = self.last() + 1;
+        self.state().records.insert(next, None);
     }
 }
 
@@ -58,13 +70,17 @@ impl RecordLog for MemoryLog {
     fn append(&mut self, number: u64, record: &[u8]) -> Result<(), LogFault> {
         let mut state = self.state();
         let next = state.records.last_key_value().map_or(state.cut, |(number, _)| *number) + 1;
-        let is_again = state.records.get(&number).is_some_and(|known| known == record);
+        let known = state.records.get(&number);
+        if let Some(None) = known {
+            return Err(LogFault::Fenced { number });
+        }
+        let is_again = known.is_some_and(|known| known.as_deref() == Some(record));
         if number != next && !is_again {
             return Err(LogFault::OutOfOrder { number, next });
         }
         let fate = std::mem::take(&mut state.fate);
         if fate != Fate::RecordLost {
-            state.records.insert(number, record.to_vec());
+            state.records.insert(number, Some(record.to_vec()));
         }
         if fate == Fate::Known {
             return Ok(());
@@ -84,7 +100,7 @@ impl RecordLog for MemoryLog {
             later.map(|(number, record)| (*number, record.clone())).collect::<Vec<_>>()
         };
         for (number, record) in records {
-            if visit(number, &record) == ControlFlow::Break(()) {
+            if visit(number, record.as_deref()) == ControlFlow::Break(()) {
                 break;
             }
         }

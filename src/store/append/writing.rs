@@ -13,17 +13,15 @@ use crate::{
     model::{AcceptedBatch, GranularitySet, Moment, RetentionRule, TimesTally, UnixMillis},
     store::{
         apply::{Effect, Step, replicated::Replicated},
-        error::StoreError,
+        error::{LogFault, SHARED_LOG, StoreError},
+        file::names::JOURNAL_FILE,
         journal::{
             erasure_row::Pending,
             record::{Record, batches},
-            record_log::{LogFault, RECORD_BYTES_MAX, RecordLog},
+            record_log::{RECORD_BYTES_MAX, RecordLog},
         },
     },
 };
-
-/// The name of the shared log in errors.
-const SHARED_LOG: &str = "the shared log";
 
 /// The shared log of a shard, and the replica that leads the shard.
 #[derive(Debug)]
@@ -31,7 +29,7 @@ pub(super) struct Shared {
     log: Box<dyn RecordLog>,
     replicated: Replicated,
     /// The record that may be in the log and is not applied.
-    unsettled: Option<u64>,
+    unsettled: Option<(u64, Vec<u8>)>,
 }
 
 impl Appender {
@@ -67,14 +65,35 @@ impl Appender {
                 let step = Step { number, ..Step::default() };
                 (self.store.apply_record(step, record), self.record.len())
             }
-            Some(shared) => shared.write(&record.to_bytes(), held)?,
+            Some(shared) => shared.write(record.to_bytes(), held)?,
         };
+        self.count(&effect, bytes, samples);
+        Ok(effect.tallies)
+    }
+
+    /// Appends the record whose outcome is unknown, or which could not be applied, to the shared log
+    /// again, at the same number, and applies it. Returns false when there is none.
+    ///
+    /// # Errors
+    /// When the outcome is still unknown, or another record is at this number: [`Self::follow`]
+    /// then.
+    pub fn retry(&mut self) -> Result<bool, StoreError> {
+        let Some(shared) = &mut self.shared else { return Ok(false) };
+        let Some((_, bytes)) = &shared.unsettled else { return Ok(false) };
+        let record = Record::from_bytes(bytes);
+        let batches = record.iter().flat_map(Record::batches);
+        let samples = batches.map(|batch| batch.values.len() as u64).sum();
+        let (effect, bytes) = shared.settle(true, None)?;
+        self.count(&effect, bytes, samples);
+        Ok(true)
+    }
+
+    fn count(&self, effect: &Effect, bytes: usize, samples: u64) {
         let counters = &self.store.inner.counters;
         counters.commits.add(u64::from(bytes > 0));
         counters.journal_bytes.add(bytes as u64);
         counters.samples.add(samples);
         counters.samples_not_kept.add(effect.not_kept);
-        Ok(effect.tallies)
     }
 
     /// Makes a record durable in the journal. Returns its number if it is in the log.
@@ -84,6 +103,10 @@ impl Appender {
     ) -> Result<Option<u64>, StoreError> {
         let inner = &*self.store.inner;
         self.record.clear();
+        if !has_one_table(record) {
+            let problem = "a record has changes that the journal cannot store together".to_owned();
+            return Err(StoreError::Mismatch { file: JOURNAL_FILE.to_owned(), problem });
+        }
         let series_count = inner.dictionary.read().id_count() as u32;
         if let Some(erasure) = &record.erasure {
             // A failed transaction may be on the disk.
@@ -133,12 +156,12 @@ impl Shared {
     /// Appends a record to the log, and applies it as a follower does.
     fn write(
         &mut self,
-        bytes: &[u8],
+        bytes: Vec<u8>,
         held: Option<&MutexGuard<'_, ()>>,
     ) -> Result<(Effect, usize), StoreError> {
-        if let Some(number) = self.unsettled {
+        if let Some((number, _)) = &self.unsettled {
             return Err(refused(format!(
-                "record {number} may be there and is not applied: follow the log first"
+                "record {number} may be there and is not applied: append it again, or follow the log"
             )));
         }
         if bytes.len() > RECORD_BYTES_MAX {
@@ -148,22 +171,53 @@ impl Shared {
                 bytes.len()
             )));
         }
-        let number = self.replicated.applied() + 1;
+        self.unsettled = Some((self.replicated.applied() + 1, bytes));
+        self.settle(false, held)
+    }
+
+    /// Appends the unsettled record, perhaps again, and applies it.
+    fn settle(
+        &mut self,
+        is_again: bool,
+        held: Option<&MutexGuard<'_, ()>>,
+    ) -> Result<(Effect, usize), StoreError> {
+        let Some((number, bytes)) = &self.unsettled else {
+            return Err(refused("no record is to be appended".to_owned()));
+        };
+        let (number, length) = (*number, bytes.len());
         let Some(record) = Record::from_bytes(bytes) else {
             return Err(refused(format!("record {number} cannot be read again")));
         };
-        self.unsettled = Some(number);
         if let Err(fault) = self.log.append(number, bytes) {
-            if let LogFault::Store(_) = fault {
+            let may_exist = match fault {
+                LogFault::Unknown { .. } => true,
+                // Of an earlier attempt.
+                LogFault::Store(_) | LogFault::Cut { .. } => is_again,
+                LogFault::OutOfOrder { .. } | LogFault::Fenced { .. } => false,
+            };
+            if !may_exist {
                 self.unsettled = None;
             }
-            let (file, cause) = (SHARED_LOG.to_owned(), std::io::Error::other(fault));
-            return Err(StoreError::Io { operation: "append to", file, cause });
+            return Err(StoreError::Log(Box::new(fault)));
         }
         let effect = self.replicated.apply(number, record, held)?;
         self.unsettled = None;
-        Ok((effect, bytes.len()))
+        Ok((effect, length))
     }
+}
+
+/// Returns true when one transaction of an embedded store's journal, or one record of its log,
+/// contains all parts of a record.
+fn has_one_table<B>(record: &Record<B>) -> bool {
+    let Record { new_series, batches, updates, forgotten, erasure, retentions, .. } = record;
+    let has_batches = !batches.is_empty();
+    let is_erasure = erasure.is_some();
+    let has_series = !new_series.is_empty() || !updates.is_empty() || !forgotten.is_empty();
+    retentions.is_empty()
+        && record.founding.is_none()
+        && !(is_erasure && (has_batches || has_series))
+        && (!has_batches || updates.is_empty())
+        && (forgotten.is_empty() || !updates.is_empty())
 }
 
 fn refused(problem: String) -> StoreError {

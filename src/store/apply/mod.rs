@@ -7,13 +7,19 @@ mod lost_cells;
 pub(crate) mod replay;
 pub(crate) mod replicated;
 
-use std::{borrow::Borrow, sync::atomic::Ordering};
+use std::{
+    borrow::Borrow,
+    sync::{Arc, atomic::Ordering},
+};
 
 use super::{
     error::StoreError,
     file::names::JOURNAL_FILE,
     handle::Store,
-    journal::{erasure_row::Pending, record::Record},
+    journal::{
+        erasure_row::{Erasure, Pending},
+        record::Record,
+    },
 };
 use crate::model::{AcceptedBatch, Moment, SeriesId, SeriesInfo, TimesTally};
 
@@ -118,9 +124,16 @@ impl Store {
         let of_batches = record.batches().flat_map(|batch| &batch.series).copied();
         let of_updates =
             record.updates.iter().flat_map(|update| [update.id].into_iter().chain(update.into));
-        let erased = record.erasure.iter().flat_map(|erasure| &erasure.series).copied();
-        let mut series =
-            of_batches.chain(of_updates).chain(record.forgotten.iter().copied()).chain(erased);
+        let erasures = || record.erasure.iter();
+        let is_of_record = |erasure: &Arc<Erasure>| erasure.through.checked_add(1) == Some(number);
+        if erasures().any(|erasure| erasure.is_applied || !is_of_record(erasure)) {
+            return corrupt("has the erasure of another record".to_owned());
+        }
+        let erased = erasures().flat_map(|erasure| &erasure.series).copied();
+        let cut = erasures().flat_map(|erasure| &erasure.cut).flat_map(|slot| &slot.cells);
+        let cut = cut.map(|(id, _)| *id);
+        let forgotten = record.forgotten.iter().copied();
+        let mut series = of_batches.chain(of_updates).chain(forgotten).chain(erased).chain(cut);
         match series.find(|series| series.0 as usize >= count) {
             None => Ok(()),
             Some(series) => corrupt(format!("names series {} of {count}", series.0)),

@@ -13,6 +13,7 @@ use crate::{
     model::UnixMillis,
     store::{
         error::StoreError,
+        file::names::JOURNAL_FILE,
         handle::Store,
         journal::{erasure_row::Pending, record::Record},
     },
@@ -52,7 +53,21 @@ impl Replicated {
         self.applied() < self.replay.files_through()
     }
 
-    /// Applies the next record. `held` is the lock of checkpoints, if the caller holds it.
+    /// Checks that the next record fits the store.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub(crate) fn check(&self, number: u64, record: &Record) -> Result<(), StoreError> {
+        if record.founding.is_some() != (number == 1) {
+            let problem = "only record 1 of a log has the granularities of a new replica";
+            let file = JOURNAL_FILE.to_owned();
+            return Err(StoreError::Corrupt { file, problem: problem.to_owned() });
+        }
+        self.store.check_record(number, record, number <= self.changes_through)
+    }
+
+    /// Applies the next record, which [`Self::check`] accepts. `held` is the lock of checkpoints, if
+    /// the caller holds it.
     ///
     /// # Errors
     /// When the record does not fit the store, or a file cannot be written: the record is not
@@ -65,7 +80,6 @@ impl Replicated {
     ) -> Result<Effect, StoreError> {
         let store = self.store.clone();
         let is_in_tables = number <= self.changes_through;
-        store.check_record(number, &record, is_in_tables)?;
         if record.erasure.is_some() && self.has_erasure(number)? {
             // The start has restored it.
             record.erasure = None;
@@ -92,7 +106,7 @@ impl Replicated {
 
     fn has_erasure(&self, number: u64) -> Result<bool, StoreError> {
         let stored = self.store.inner.journal.erasure()?;
-        Ok(stored.is_some_and(|stored| stored.through + 1 == number))
+        Ok(stored.is_some_and(|stored| stored.through.checked_add(1) == Some(number)))
     }
 
     fn store_changes(&mut self, number: u64, record: &Record) -> Result<(), StoreError> {

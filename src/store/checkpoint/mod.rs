@@ -197,8 +197,8 @@ impl Store {
             inner.head.forget_lost(index, gaps.complete_since.min(kept_from));
         }
         let in_head = self.or_replace_head(inner.head.in_head())?;
-        let lost = inner.head.lost();
-        inner.journal.cut(&CutPart::End { through, now, in_head, lost })
+        let (lost, record_time) = (inner.head.lost(), self.record_time());
+        inner.journal.cut(&CutPart::End { through, now, record_time, in_head, lost })
     }
 }
 

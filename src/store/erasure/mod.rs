@@ -25,11 +25,13 @@ pub(crate) mod replace;
 use std::sync::Arc;
 
 use super::{
+    encoding::lanes::row_of,
     error::StoreError,
     file::names::JOURNAL_FILE,
     handle::Store,
     journal::erasure_row::{Erasure, Pending},
 };
+use crate::model::SeriesId;
 
 impl Store {
     /// Returns true while the files of a stored erasure are not changed completely.
@@ -63,8 +65,8 @@ impl Store {
         Ok(())
     }
 
-    /// Restores the effect of the erasure since the last truncation of the journal on the states,
-    /// which may have been stored before the erasure.
+    /// Restores the effect of the erasure since the last truncation of the journal on the states
+    /// that were stored before the erasure.
     pub(super) fn restore_erasure(&self) -> Result<(), StoreError> {
         let Some(erasure) = self.inner.journal.erasure()? else { return Ok(()) };
         let series_count = self.inner.dictionary.read().id_count();
@@ -73,7 +75,12 @@ impl Store {
                 format!("a deletion of samples names a series beyond the {series_count} existing");
             return Err(StoreError::Corrupt { file: JOURNAL_FILE.to_owned(), problem });
         }
-        self.inner.catalog.write().note_erased(&erasure.series, &erasure.range);
+        // An interrupted cut has stored the states of these rows after the erasure: they contain its
+        // effect, and readings that were accepted later.
+        let (through, rows) = self.inner.journal.states_ahead()?;
+        let is_noted = |id: SeriesId| through > erasure.through && row_of(id) < rows;
+        let series: Vec<_> = erasure.series.iter().copied().filter(|id| !is_noted(*id)).collect();
+        self.inner.catalog.write().note_erased(&series, &erasure.range);
         if !erasure.is_applied {
             *self.inner.erasure.lock() = Pending::Stored(Arc::new(erasure));
         }

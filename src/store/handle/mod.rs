@@ -34,7 +34,7 @@ use super::{
     dictionary::{Dictionary, ProjectDictionary},
     documents::{Documents, local::LocalDocuments},
     error::StoreError,
-    file::medium::Medium,
+    file::{medium::Medium, names::JOURNAL_FILE},
     followed::Followed,
     head::Head,
     journal::{Journal, erasure_row::Pending, register::Register},
@@ -193,14 +193,20 @@ impl Store {
     /// # Errors
     /// When the journal cannot be written.
     pub fn remember_time(&self, now: UnixMillis) -> Result<(), StoreError> {
-        self.inner.journal.set_last_run(now)
+        self.inner.journal.set_last_run(self.time_of_retention(now).believed)
+    }
+
+    /// Returns the time of the last record of a replica; `None` for an embedded store.
+    pub(crate) fn record_time(&self) -> Option<UnixMillis> {
+        let time = UnixMillis(self.inner.record_time.load(Ordering::Relaxed));
+        (time < UnixMillis::LATEST).then_some(time)
     }
 
     /// Returns the time at which the store may end periods and delete what is beyond the retention.
     /// For a replica, this is at most the time of its last record, because a later record may extend
     /// the retention.
     pub fn time_of_retention(&self, now: impl Into<Moment>) -> Moment {
-        let (now, last) = (now.into(), UnixMillis(self.inner.record_time.load(Ordering::Relaxed)));
+        let (now, last) = (now.into(), self.record_time().unwrap_or(UnixMillis::LATEST));
         Moment { clock: now.clock.min(last), believed: now.believed.min(last) }
     }
 
@@ -277,8 +283,13 @@ impl Store {
     /// Removes a partition and its file.
     ///
     /// # Errors
-    /// When the file cannot be removed.
+    /// When the file cannot be removed, or when a replica still keeps the partition.
     pub fn drop_partition(&self, id: PartitionId) -> Result<bool, StoreError> {
+        if let Some(now) = self.record_time()
+            && self.granularity(id.granularity).keeps_partition(id.start, now)
+        {
+            return Err(Self::of_all_replicas("delete samples before their retention ends"));
+        }
         let range = id.start.0..id.start.0 + 1;
         if let Some(grid) = self.inner.documents.grids(id.granularity, range).pop()
             && grid.id == id
@@ -288,6 +299,13 @@ impl Store {
         let dropped = self.inner.documents.drop_partition(id)?;
         self.inner.counters.partitions_dropped.add(u64::from(dropped));
         Ok(dropped)
+    }
+
+    /// Returns the error of a change that every replica must apply from a record.
+    pub(crate) fn of_all_replicas(change: &str) -> StoreError {
+        let problem =
+            format!("a replica cannot {change} alone: the leader changes all replicas together");
+        StoreError::Mismatch { file: JOURNAL_FILE.to_owned(), problem }
     }
 
     /// Returns an object; `None` when there is no object with this kind and name.

@@ -27,7 +27,8 @@ impl Store {
     /// incomplete.
     ///
     /// # Errors
-    /// When the journal cannot be written; the store then uses the old retentions.
+    /// When the journal cannot be written; the store then uses the old retentions. A replica changes
+    /// its retentions with the leader's [`crate::store::Appender::change_retentions`].
     ///
     /// # Panics
     /// When the granularities or the rules differ in more, so that the store must be opened again.
@@ -41,6 +42,9 @@ impl Store {
         let wanted = self.wanted_retentions(set, rules);
         if wanted.is_empty() {
             return Ok(0);
+        }
+        if self.record_time().is_some() {
+            return Err(Self::of_all_replicas("change its retentions"));
         }
         // In this order, as in a snapshot: sealing may take long, and checkpoints continue meanwhile.
         let _no_sealing = inner.sealing.lock();

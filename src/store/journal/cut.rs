@@ -12,8 +12,8 @@ use std::sync::Arc;
 use redb::WriteTransaction;
 
 use super::{
-    Journal, LAST_RUN_KEY, META, SEEN, SENDERS, STATES, STATES_ROWS_KEY, STATES_THROUGH_KEY,
-    THROUGH_KEY,
+    Journal, LAST_RUN_KEY, META, RECORD_TIME_KEY, SEEN, SENDERS, STATES, STATES_ROWS_KEY,
+    STATES_THROUGH_KEY, THROUGH_KEY,
     erasures::ERASURES,
     fail,
     in_head::{self, InHead},
@@ -33,8 +33,15 @@ pub(crate) enum CutPart {
     Senders(Vec<(Arc<str>, Option<SenderWindow>)>),
     /// The last part: the records up to `through` are no longer needed. `in_head` are the slots
     /// whose cells are in the head, `lost` the slots that were lost with heads. The states contain
-    /// the effect of an erasure, so its row is removed.
-    End { through: u64, now: UnixMillis, in_head: Vec<InHead>, lost: Vec<InHead> },
+    /// the effect of an erasure, so its row is removed. `record_time` is the latest time of a record
+    /// of a replica.
+    End {
+        through: u64,
+        now: UnixMillis,
+        record_time: Option<UnixMillis>,
+        in_head: Vec<InHead>,
+        lost: Vec<InHead>,
+    },
 }
 
 impl Journal {
@@ -80,13 +87,16 @@ impl CutPart {
                 }
                 Ok(())
             }
-            Self::End { through, now, in_head, lost } => {
+            Self::End { through, now, record_time, in_head, lost } => {
                 in_head::store(txn, in_head, OPERATION)?;
                 in_head::store_lost(txn, lost, OPERATION)?;
                 txn.delete_table(ERASURES).map_err(fail(OPERATION))?;
                 // The start has already reported damage of the previous number.
                 set(VERSION_KEY, format)?;
                 set(THROUGH_KEY, *through)?;
+                if let Some(time) = record_time {
+                    set(RECORD_TIME_KEY, time.0.max(0) as u64)?;
+                }
                 set(LAST_RUN_KEY, now.0.max(0) as u64)
             }
         }

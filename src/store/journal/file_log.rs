@@ -6,9 +6,12 @@ use std::{ops::ControlFlow, sync::Arc};
 
 use super::{
     Journal,
-    record_log::{LogFault, RecordLog, RecordVisitor},
+    record_log::{RecordLog, RecordVisitor},
 };
-use crate::store::{error::StoreError, file::medium::Medium};
+use crate::store::{
+    error::{LogFault, StoreError},
+    file::medium::Medium,
+};
 
 /// A log of records in files.
 #[derive(Debug)]
@@ -43,7 +46,7 @@ impl FileLog {
     fn has(&mut self, number: u64, record: &[u8]) -> Result<bool, LogFault> {
         let mut is_same = false;
         self.read_after(number.saturating_sub(1), &mut |_, known| {
-            is_same = known == record;
+            is_same = known == Some(record);
             ControlFlow::Break(())
         })?;
         Ok(is_same)
@@ -69,9 +72,10 @@ impl RecordLog for FileLog {
         {
             return Err(LogFault::Cut { cut: first - 1 });
         }
-        let mut is_over = false;
+        let (mut is_over, last) = (false, self.last);
         self.journal.records_after(after, |number, record| {
-            is_over = is_over || visit(number, record).is_break();
+            // A failed append may leave a record after the last one, which the next append removes.
+            is_over = is_over || number > last || visit(number, Some(record)).is_break();
             Ok(())
         })?;
         Ok(())

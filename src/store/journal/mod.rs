@@ -93,6 +93,7 @@ const LOG_KEY: &str = "log";
 const STATES_THROUGH_KEY: &str = "states_through";
 const STATES_ROWS_KEY: &str = "states_rows";
 const CHANGES_THROUGH_KEY: &str = "changes_through";
+const RECORD_TIME_KEY: &str = "record_time";
 /// The options of the tables' file. Its size is bounded, so that a start after a crash can read the
 /// whole file.
 const OPTIONS: FileOptions = FileOptions { cache_bytes: 16 << 20, quick_repair: false };

@@ -5,13 +5,14 @@
 
 use std::{fmt::Debug, ops::ControlFlow};
 
-use crate::store::error::StoreError;
+use crate::store::error::LogFault;
 
 /// The maximum size of a record in a shared log, in bytes.
 pub const RECORD_BYTES_MAX: usize = 8 << 20;
 
-/// Visits the number and the bytes of a record, until it breaks.
-pub type RecordVisitor<'a> = dyn FnMut(u64, &[u8]) -> ControlFlow<()> + 'a;
+/// Visits the number and the bytes of a record, until it breaks. `None` is a fence: the number
+/// passes without a record, because another writer continues the log.
+pub type RecordVisitor<'a> = dyn FnMut(u64, Option<&[u8]>) -> ControlFlow<()> + 'a;
 
 /// A log of records with contiguous numbers from 1 on. One writer appends.
 pub trait RecordLog: Send + Debug {
@@ -22,7 +23,7 @@ pub trait RecordLog: Send + Debug {
     ///
     /// # Errors
     /// [`LogFault::OutOfOrder`] for any other number, and for other bytes at a number that exists;
-    /// the log is unchanged then.
+    /// [`LogFault::Fenced`] for the number of a fence. The log is unchanged then.
     fn append(&mut self, number: u64, record: &[u8]) -> Result<(), LogFault>;
 
     /// Visits the records after `after` in order, without a gap.
@@ -37,41 +38,4 @@ pub trait RecordLog: Send + Debug {
     /// # Errors
     /// When the log cannot be written; some records may be removed.
     fn cut(&mut self, through: u64) -> Result<(), LogFault>;
-}
-
-/// The reason why a log refused a call.
-#[derive(Debug, thiserror::Error)]
-pub enum LogFault {
-    /// The record may be in the log or not.
-    #[error("it is unknown whether record {number} is in the log: append the same record again")]
-    Unknown {
-        /// The number of the record.
-        number: u64,
-        /// The cause.
-        #[source]
-        cause: Box<dyn std::error::Error + Send + Sync>,
-    },
-    /// Another number follows, or the number has another record.
-    #[error("record {number} cannot be appended: record {next} is next")]
-    OutOfOrder {
-        /// The refused number.
-        number: u64,
-        /// The number of the next record.
-        next: u64,
-    },
-    /// Another writer continues the log.
-    #[error("another node continues the log from record {number} on: follow it")]
-    Fenced {
-        /// The number of the refused record.
-        number: u64,
-    },
-    /// The record after this number was removed.
-    #[error("the log begins after record {cut}: copy the replica from another node")]
-    Cut {
-        /// The last removed record.
-        cut: u64,
-    },
-    /// The log cannot be read or written; it is unchanged.
-    #[error("the log cannot be used")]
-    Store(#[from] StoreError),
 }

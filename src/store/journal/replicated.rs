@@ -8,7 +8,7 @@
 use redb::{ReadTransaction, ReadableTable};
 
 use super::{
-    CHANGES_THROUGH_KEY, Journal, META, SERIES,
+    CHANGES_THROUGH_KEY, Journal, META, RECORD_TIME_KEY, SERIES,
     append::{insert_series, update_series},
     checked::stored,
     corrupt, erasures, fail,
@@ -24,15 +24,26 @@ use crate::{
 impl Journal {
     /// Returns the last record whose changes are in the tables; `None` for an embedded store.
     pub(crate) fn changes_through(&self) -> Result<Option<u64>, StoreError> {
+        self.number_of_replica(CHANGES_THROUGH_KEY)
+    }
+
+    /// Returns the latest time of a record at the last checkpoint of a replica; `None` before the
+    /// first one.
+    pub(crate) fn record_time(&self) -> Result<Option<UnixMillis>, StoreError> {
+        let time = self.number_of_replica(RECORD_TIME_KEY)?;
+        Ok(time.map(|time| UnixMillis(time as i64)))
+    }
+
+    fn number_of_replica(&self, key: &str) -> Result<Option<u64>, StoreError> {
         let txn = self.file.read()?;
-        let stored = self.file.guard("read", || {
-            stored(&txn.open_table(META).map_err(fail("read"))?, CHANGES_THROUGH_KEY)
-        })?;
-        if stored.is_sound(CHANGES_THROUGH_KEY) {
+        let stored = self
+            .file
+            .guard("read", || stored(&txn.open_table(META).map_err(fail("read"))?, key))?;
+        if stored.is_sound(key) {
             return Ok(stored.number);
         }
         Err(corrupt(format!(
-            "the number {CHANGES_THROUGH_KEY} is damaged: copy the replica again from another node"
+            "the number {key} is damaged: copy the replica again from another node"
         )))
     }
 

@@ -13,14 +13,14 @@ use std::sync::Arc;
 use super::{
     append::Appender,
     apply::{replay::Replay, replicated::Replicated},
-    error::StoreError,
+    error::{LogFault, StoreError},
     file::{medium::Medium, names::JOURNAL_FILE},
     handle::Store,
     journal::{
         Journal,
         granularities::as_set,
-        record::Record,
-        record_log::{LogFault, RecordLog},
+        record::{Record, founding::Founding},
+        record_log::RecordLog,
     },
     recovery::Opened,
 };
@@ -38,6 +38,19 @@ pub enum Applied {
     Now,
     /// The record was applied before, and is ignored.
     Before,
+}
+
+/// Returns the levels of record 1.
+fn founding_of(first: Option<&[u8]>) -> Result<Founding, StoreError> {
+    let problem = match first.map(|bytes| Record::from_bytes(bytes)?.founding) {
+        Some(Some(founding)) => return Ok((*founding).clone()),
+        Some(None) => "record 1 of its log is damaged or has no granularities",
+        None => {
+            "a new replica begins with record 1 of its log, which is missing: copy the replica \
+                 from another node"
+        }
+    };
+    Err(StoreError::Mismatch { file: JOURNAL_FILE.to_owned(), problem: problem.to_owned() })
 }
 
 /// The reason why a record is not applied.
@@ -68,30 +81,45 @@ pub enum ReplicaFault {
 }
 
 impl Replica {
-    /// Opens a replica as of its last checkpoint, or creates one. A new replica has these
-    /// granularities and rules of retention; an existing one keeps its own, because records change
-    /// them.
+    /// Returns the bytes of record 1 of a new log, which has the granularities and the rules of
+    /// retention with which every replica begins. The leader of a new shard appends it.
+    pub fn first_record(
+        granularities: &GranularitySet,
+        rules: &[RetentionRule],
+        now: UnixMillis,
+    ) -> Vec<u8> {
+        let (granularities, rules) = (granularities.clone(), rules.to_vec());
+        let founding = Some(Arc::new(Founding { granularities, rules }));
+        Record { founding, ..Record::of_changes(now) }.to_bytes()
+    }
+
+    /// Opens a replica as of its last checkpoint, or creates one. A new replica has the granularities
+    /// and rules of retention of `first`, record 1 of its log; an existing one keeps its own, because
+    /// records change them.
     ///
     /// # Errors
     /// When a file cannot be read, is damaged or was lost, or belongs to an embedded store. After
-    /// damage, the replica must be copied from another node.
+    /// damage, the replica must be copied from another node, and so must a new replica without
+    /// record 1.
     pub fn open(
         medium: Arc<dyn Medium>,
-        granularities: &GranularitySet,
-        rules: &[RetentionRule],
+        first: Option<&[u8]>,
         now: UnixMillis,
     ) -> Result<(Store, Self), StoreError> {
         let journal = Arc::new(Journal::open(&medium)?);
         let known = journal.granularities()?;
         let is_new = journal.changes_through()?.is_none();
-        if is_new {
+        let last_now = journal.record_time()?.unwrap_or(UnixMillis::MIN);
+        let (set, rules) = if is_new {
             journal.refuse_embedded()?;
-        }
-        let stored = if is_new { None } else { Some(as_set(&known, JOURNAL_FILE)?) };
-        let set = stored.unwrap_or_else(|| granularities.clone()).with_own_retentions();
-        let rules = is_new.then_some(rules);
-        let Opened { store, epochs, has_new_epoch, last_run } =
-            Store::open_files(medium, journal, &known, (Arc::new(set), rules), now)?;
+            let Founding { granularities, rules } = founding_of(first)?;
+            (granularities, Some(rules))
+        } else {
+            (as_set(&known, JOURNAL_FILE)?, None)
+        };
+        let levels = (Arc::new(set.with_own_retentions()), rules.as_deref());
+        let Opened { store, epochs, has_new_epoch, .. } =
+            Store::open_files(medium, journal, &known, levels, now)?;
         store.restore_erasure()?;
         let replay = Replay::begin(&store)?;
         store.refuse_damage(&replay)?;
@@ -101,7 +129,6 @@ impl Replica {
             store.inner.journal.begin_replica()?;
         }
         let changes_through = store.inner.journal.changes_through()?.unwrap_or(0);
-        let last_now = last_run.unwrap_or(UnixMillis::MIN);
         let replicated = Replicated::new(store.clone(), replay, changes_through, last_now);
         Ok((store, Self(replicated)))
     }
@@ -138,20 +165,25 @@ impl Replica {
         let damaged = |problem: &str| ReplicaFault::Damaged { number, problem: problem.to_owned() };
         let record = Record::from_bytes(bytes)
             .ok_or_else(|| damaged("its bytes do not match its checksum"))?;
-        match self.0.apply(number, record, None) {
-            Ok(_) => Ok(Applied::Now),
-            Err(StoreError::Corrupt { problem, .. }) => Err(damaged(&problem)),
-            Err(fault) => Err(fault.into()),
+        match self.0.check(number, &record) {
+            Err(StoreError::Corrupt { problem, .. }) => return Err(damaged(&problem)),
+            outcome => outcome?,
         }
+        self.0.apply(number, record, None)?;
+        Ok(Applied::Now)
     }
 
-    /// Passes the next number, at which the log has no record.
+    /// Passes the next number, at which the log has a fence.
     ///
     /// # Errors
-    /// When the number leaves a gap.
+    /// When the number leaves a gap, or is the first one.
     pub fn pass(&mut self, number: u64) -> Result<Applied, ReplicaFault> {
         if self.knows(number)? {
             return Ok(Applied::Before);
+        }
+        if number == 1 {
+            let problem = "a log begins with the granularities of its replicas".to_owned();
+            return Err(ReplicaFault::Damaged { number, problem });
         }
         self.0.apply(number, Record::at(self.0.last_now), None)?;
         Ok(Applied::Now)
@@ -171,14 +203,20 @@ impl Replica {
     /// See [`Self::apply`]; earlier records are applied.
     pub fn follow(&mut self, log: &mut dyn RecordLog) -> Result<u64, ReplicaFault> {
         let (mut count, mut fault) = (0, None);
-        log.read_after(self.applied(), &mut |number, bytes| match self.apply(number, bytes) {
-            Ok(_) => {
-                count += 1;
-                std::ops::ControlFlow::Continue(())
-            }
-            Err(found) => {
-                fault = Some(found);
-                std::ops::ControlFlow::Break(())
+        log.read_after(self.applied(), &mut |number, bytes| {
+            let outcome = match bytes {
+                Some(bytes) => self.apply(number, bytes),
+                None => self.pass(number),
+            };
+            match outcome {
+                Ok(_) => {
+                    count += 1;
+                    std::ops::ControlFlow::Continue(())
+                }
+                Err(found) => {
+                    fault = Some(found);
+                    std::ops::ControlFlow::Break(())
+                }
             }
         })?;
         fault.map_or(Ok(count), Err)
@@ -210,6 +248,13 @@ impl Store {
                 problems.push("the head is older than the last checkpoint".to_owned());
                 break;
             }
+        }
+        match self.damaged_in_all() {
+            0 => {}
+            count => problems.push(format!("{count} damaged documents and rows of the head")),
+        }
+        if !replay.lost().is_empty() {
+            problems.push("the head was lost with cells of the last checkpoint".to_owned());
         }
         let Some(first) = problems.first() else { return Ok(()) };
         let problem =

@@ -23,7 +23,7 @@ use super::{
     journal::{Journal, granularities, register},
     replica::Replica,
 };
-use crate::model::{GranularityIndex, GranularitySet, PartitionId, UnixMillis};
+use crate::model::{GranularityIndex, PartitionId, UnixMillis};
 
 /// The maximum number of faults that a report lists; further faults are only counted.
 const FAULTS_SHOWN_MAX: usize = 1000;
@@ -221,8 +221,8 @@ fn open(medium: &Arc<dyn Medium>, now: UnixMillis, report: &mut VerifyReport) ->
         let is_replica = journal.changes_through()?.is_some();
         Ok((set, register::missing(medium, &journal)?, is_replica))
     });
-    if let Ok((granularities, _, true)) = &missing {
-        return open_replica(medium, granularities, now, report);
+    if let Ok((_, _, true)) = &missing {
+        return open_replica(medium, now, report);
     }
     let opened = missing.and_then(|(granularities, missing, _)| {
         for file in missing {
@@ -252,11 +252,10 @@ fn open(medium: &Arc<dyn Medium>, now: UnixMillis, report: &mut VerifyReport) ->
 /// Opens a replica, whose records after the last checkpoint are elsewhere.
 fn open_replica(
     medium: &Arc<dyn Medium>,
-    granularities: &GranularitySet,
     now: UnixMillis,
     report: &mut VerifyReport,
 ) -> Option<Store> {
-    match Replica::open(medium.clone(), granularities, &[], now) {
+    match Replica::open(medium.clone(), None, now) {
         Ok((store, replica)) if !replica.is_behind_files() => Some(store),
         Ok(_) => {
             let note = "not compared: a checkpoint of this replica was interrupted, and the records \

@@ -5,23 +5,13 @@ use std::{
     io::{BufRead, BufReader, Read, Write},
     net::TcpStream,
     os::unix::fs::PermissionsExt,
-    path::{Path, PathBuf},
     process::{Command, Output},
 };
 
 use serde_json::{Value, json};
 
 use super::{Guarded, secret};
-
-/// Returns the agent with several collectors.
-fn agent() -> PathBuf {
-    let agent = Path::new(env!("CARGO_BIN_EXE_granary")).with_file_name("granary-agent");
-    if !agent.exists() {
-        let build = ["build", "--locked", "-p", "granary-agent"];
-        assert!(Command::new(env!("CARGO")).args(build).status().unwrap().success());
-    }
-    agent
-}
+use crate::daemon::agent_program;
 
 fn code(guarded: &Guarded, words: &[&str]) -> String {
     guarded.output(&guarded.admin, &[&["key", "code"], words].concat())
@@ -151,7 +141,12 @@ impl Agent {
 
     fn run(&self, words: &[&str]) -> Output {
         let config = self.folder.path().join("agent.toml");
-        Command::new(agent()).arg("--config").arg(config).args(words).output().unwrap()
+        Command::new(agent_program("granary-agent"))
+            .arg("--config")
+            .arg(config)
+            .args(words)
+            .output()
+            .unwrap()
     }
 
     fn key(&self) -> String {

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use fastrand::Rng;
 use granary::{
     model::{Cell, GranularityIndex, GranularitySet, RetentionRule, SeriesId, UnixMillis},
-    store::{RecordLog, Store},
+    store::{RecordLog, Replica, Store},
 };
 
 use crate::{
@@ -43,6 +43,8 @@ struct Cluster {
     leader: usize,
     set: GranularitySet,
     rules: Vec<RetentionRule>,
+    /// Record 1 of the log.
+    first: Vec<u8>,
     /// The true time.
     time: UnixMillis,
     /// The latest time of any clock so far: what is beyond the retention then may be dropped.
@@ -66,9 +68,11 @@ impl Cluster {
         let rules = if rng.bool() { vec![rule()] } else { Vec::new() };
         let clock = |rng: &mut Rng| rng.i64(-HOUR..HOUR);
         let nodes = (0..NODES).map(|_| Node::new(rng.u64(..), clock(&mut rng))).collect();
-        let log = MemoryLog::default();
-        let (time, tally) = (NOW, Tally::default());
-        let mut this = Self { rng, log, nodes, leader: 0, set, rules, time, latest: NOW, tally };
+        let mut log = MemoryLog::default();
+        let first = Replica::first_record(&set, &rules, NOW.minus(DAY));
+        log.append(1, &first).unwrap();
+        let (time, latest, tally) = (NOW, NOW, Tally::default());
+        let mut this = Self { rng, log, nodes, leader: 0, set, rules, first, time, latest, tally };
         for node in 0..NODES {
             this.open(node);
         }
@@ -116,7 +120,8 @@ impl Cluster {
             72..77 => self.follow_a_little(),
             77..82 => self.restart(),
             82..86 => self.arm(),
-            86..90 => self.move_leader(),
+            86..89 => self.move_leader(),
+            89 => self.renew(),
             90..93 => self.log.set_fate([Fate::AnswerLost, Fate::RecordLost][self.rng.usize(0..2)]),
             93..96 => self.cut(),
             _ => self.compare(),
@@ -126,7 +131,18 @@ impl Cluster {
     /// Opens a node; faults of its medium end meanwhile.
     fn open(&mut self, node: usize) {
         let now = self.clock(node);
-        self.nodes[node].open(&self.set, &self.rules, now);
+        self.nodes[node].open(&self.first, now);
+    }
+
+    /// Replaces a node by a new one, which begins with the first record.
+    fn renew(&mut self) {
+        let node = self.rng.usize(0..NODES);
+        if node != self.leader && self.log.is_whole() {
+            self.nodes[node].close();
+            self.nodes[node] = Node::new(self.rng.u64(..), self.rng.i64(-HOUR..HOUR));
+            self.open(node);
+            self.note("new nodes");
+        }
     }
 
     /// Makes a node the leader, after it has applied all records.
@@ -142,6 +158,10 @@ impl Cluster {
 
     fn move_leader(&mut self) {
         let next = self.rng.usize(0..NODES);
+        if self.rng.bool() {
+            self.log.fence();
+            self.note("fences");
+        }
         self.note("takeovers");
         self.take_over(next);
     }
@@ -157,8 +177,8 @@ impl Cluster {
         let until = self.nodes[node].applied().saturating_add(count).min(self.log.last());
         while self.nodes[node].applied() < until {
             let next = self.nodes[node].applied() + 1;
-            let record = self.log.record(next).unwrap();
-            if let Err(fault) = self.nodes[node].apply(next, &record) {
+            let record = self.log.record(next);
+            if let Err(fault) = self.nodes[node].apply(next, record.as_deref()) {
                 assert!(self.nodes[node].had_fault(), "record {next}: {fault}");
                 self.note("failed applications");
                 self.recover(node);
@@ -264,6 +284,7 @@ impl Cluster {
                 self.catch_up(node);
             }
         }
+        self.check_times();
         let first = self.store(0).digest(now).unwrap();
         for node in 1..NODES {
             let other = self.store(node).digest(now).unwrap();
@@ -274,12 +295,39 @@ impl Cluster {
         self.note("comparisons");
     }
 
-    /// Compares the answers of two nodes for all series at one level.
+    /// Checks that the times of records never decrease.
+    fn check_times(&self) {
+        let mut last = i64::MIN;
+        let records = (1..=self.log.last()).filter_map(|number| self.log.record(number));
+        for record in records {
+            // After the version of the layout.
+            let now = i64::from_le_bytes(record[1..9].try_into().unwrap());
+            assert!(now >= last, "a record of {now} follows one of {last}");
+            last = now;
+        }
+    }
+
+    /// Compares the answers of all nodes for all series at one level.
     fn compare_answers(&mut self, now: UnixMillis) {
-        let stores = [0, 1].map(|node| self.store(node));
+        for node in 1..NODES {
+            self.compare_answers_of(&[self.store(0), self.store(node)], now);
+        }
+    }
+
+    fn compare_answers_of(&mut self, stores: &[Store; 2], now: UnixMillis) {
         let level = self.rng.usize(0..self.set.count());
-        let kept = stores[0].granularity(GranularityIndex(level)).kept_from(now);
-        let range = kept.max(now.minus(40 * DAY)).plus(DAY)..now.plus(DAY);
+        let spans = stores[0].granularity(GranularityIndex(level)).clone();
+        let complete = stores.each_ref().map(|store| store.gaps()[level].complete_since);
+        // Each node deletes whole partitions at its own time.
+        let kept = spans.kept_from(now).max(complete[0]).max(complete[1]);
+        let kept = spans.partition_end(spans.partition_start(kept));
+        let range = kept.max(now.minus(40 * DAY))..now.plus(DAY);
+        if range.is_empty() {
+            return;
+        }
+        if stores[0].last_record() > 1 && range.start < now.minus(HOUR) {
+            self.note("compared answers of the past");
+        }
         let ids: Vec<_> = (0..stores[0].dictionary().id_count() as u32).map(SeriesId).collect();
         let view =
             |store: &Store| store.view(GranularityIndex(level), range.clone(), &ids).unwrap();

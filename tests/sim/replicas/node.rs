@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use fastrand::Rng;
 use granary::{
-    model::{GranularitySet, RetentionRule, UnixMillis},
+    model::UnixMillis,
     store::{Appender, RecordLog, Replica, ReplicaFault, Store},
 };
 
@@ -32,9 +32,9 @@ impl Node {
     }
 
     /// Opens the replica; an armed fault may fail the first attempt.
-    pub(super) fn open(&mut self, set: &GranularitySet, rules: &[RetentionRule], now: UnixMillis) {
+    pub(super) fn open(&mut self, first: &[u8], now: UnixMillis) {
         for attempt in 0.. {
-            let opened = Replica::open(Arc::new(self.medium.clone()), set, rules, now);
+            let opened = Replica::open(Arc::new(self.medium.clone()), Some(first), now);
             let fault = match opened {
                 Ok((store, replica)) => {
                     store.set_segment_documents_min(1 + now.0 as usize % 3 * 200);
@@ -88,8 +88,13 @@ impl Node {
         self.replica().durable_floor().unwrap()
     }
 
-    pub(super) fn apply(&mut self, number: u64, record: &[u8]) -> Result<(), ReplicaFault> {
-        self.replica().apply(number, record).map(drop)
+    /// Applies a record; `None` is a fence.
+    pub(super) fn apply(&mut self, number: u64, record: Option<&[u8]>) -> Result<(), ReplicaFault> {
+        let replica = self.replica();
+        match record {
+            Some(record) => replica.apply(number, record).map(drop),
+            None => replica.pass(number).map(drop),
+        }
     }
 
     pub(super) fn stop_leading(&mut self) {

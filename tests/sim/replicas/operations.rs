@@ -15,26 +15,30 @@ use super::{Cluster, levels};
 use crate::setup::{DAY, HOUR, MINUTE, SECOND, series};
 
 /// The events that must happen in a default run.
-pub(super) const EVENTS: [&str; 22] = [
+pub(super) const EVENTS: [&str; 26] = [
     "batches",
     "changed retentions",
     "changes of kinds",
     "changes of series",
+    "compared answers of the past",
     "comparisons",
     "cuts",
     "erasures",
     "failed applications",
     "failed operations",
     "failovers",
+    "fences",
     "forgotten senders",
     "forgotten series",
     "forgotten senders for others",
     "late samples",
     "maintenance",
+    "new nodes",
     "replaced readings",
     "replicas behind their files",
     "restarts",
     "restarts after faults",
+    "retries",
     "samples beyond every retention",
     "samples of unselected replicas",
     "takeovers",
@@ -82,9 +86,16 @@ impl Cluster {
 
     /// Continues after a failed operation: a node must follow before it leads again.
     fn fail(&mut self, node: usize, fault: &StoreError) {
-        let is_of_log = fault.file() == "the shared log";
+        let is_of_log = matches!(fault, StoreError::Log(_));
         assert!(self.nodes[node].had_fault() || is_of_log, "{}", fault.with_causes());
         self.note("failed operations");
+        if self.rng.bool() && !self.nodes[node].has_lost_power() {
+            self.nodes[node].medium.lift();
+            if self.appender().retry().is_ok_and(|is_done| is_done) {
+                self.note("retries");
+                return;
+            }
+        }
         self.nodes[node].stop_leading();
         if self.nodes[node].has_lost_power() {
             self.recover(node);

@@ -9,6 +9,8 @@
 //! Must never know: when a record is written or removed.
 
 pub(crate) mod batches;
+mod fields;
+pub(crate) mod founding;
 mod sections;
 
 use std::{borrow::Borrow, sync::Arc};
@@ -20,6 +22,7 @@ use crate::{
     model::{AcceptedBatch, SeriesId, SeriesInfo, Span, UnixMillis},
     store::dictionary::changes::SeriesUpdate,
 };
+use founding::Founding;
 
 /// One change of the state. Its parts apply in the order of the fields.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,6 +41,8 @@ pub(crate) struct Record<B = AcceptedBatch> {
     pub(crate) erasure: Option<Arc<Erasure>>,
     /// New retentions by the names of levels.
     pub(crate) retentions: Vec<(String, Span)>,
+    /// The levels of a new replica, in record 1 of a shared log.
+    pub(crate) founding: Option<Arc<Founding>>,
 }
 
 impl<B> Record<B> {
@@ -52,6 +57,7 @@ impl<B> Record<B> {
             forgotten: Vec::new(),
             erasure: None,
             retentions: Vec::new(),
+            founding: None,
         }
     }
 
@@ -82,7 +88,7 @@ impl<B: Borrow<AcceptedBatch>> Record<B> {
     /// Returns the bytes of the record.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        if self.changes_tables() || !self.forgotten.is_empty() {
+        if self.changes_tables() || !self.forgotten.is_empty() || self.founding.is_some() {
             sections::encode(self, &mut out);
         } else {
             batches::encode(self.now, self.batches(), &mut out);

@@ -7,7 +7,11 @@ use std::{borrow::Borrow, sync::Arc};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{Record, batches};
+use super::{
+    Record, batches,
+    fields::{put_bytes, take_section, take_text, take_u32},
+    founding::Founding,
+};
 use crate::{
     model::{AcceptedBatch, SeriesId, Span, UnixMillis},
     store::{
@@ -26,6 +30,7 @@ const UPDATES: u8 = 3;
 const FORGOTTEN: u8 = 4;
 const ERASURE: u8 = 5;
 const RETENTIONS: u8 = 6;
+const FOUNDING: u8 = 7;
 
 /// The target of an update that is no merge; no series has this id.
 const NO_TARGET: u32 = u32::MAX;
@@ -66,6 +71,9 @@ pub(super) fn encode<B: Borrow<AcceptedBatch>>(record: &Record<B>, out: &mut Vec
             put_bytes(level.as_bytes(), section);
             put_bytes(retention.to_string().as_bytes(), section);
         }
+    });
+    put(FOUNDING, record.founding.is_some(), &|section| {
+        record.founding.iter().for_each(|founding| founding.encode(section));
     });
     let check = xxh3_64(&out[from..]);
     out.extend_from_slice(&check.to_le_bytes());
@@ -121,6 +129,7 @@ fn read_section(tag: u8, mut section: &[u8], record: &mut Record) -> Option<()> 
                 record.retentions.push((level.to_owned(), retention.ok()?));
             }
         }
+        FOUNDING => record.founding = Some(Arc::new(Founding::decode(rest)?)),
         _ => return None,
     }
     Some(())
@@ -141,32 +150,12 @@ fn take_update(rest: &mut &[u8]) -> Option<SeriesUpdate> {
     }
 }
 
-fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {
-    out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
-    out.extend_from_slice(bytes);
-}
-
-fn take_u32(rest: &mut &[u8]) -> Option<u32> {
-    take_bytes(rest).map(u32::from_le_bytes)
-}
-
-fn take_section<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
-    let length = take_u32(rest)? as usize;
-    let (section, tail) = rest.split_at_checked(length)?;
-    *rest = tail;
-    Some(section)
-}
-
-fn take_text<'a>(rest: &mut &'a [u8]) -> Option<&'a str> {
-    str::from_utf8(take_section(rest)?).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{
-        model::{Cell, Kind, SeriesInfo},
-        setup::{NOW, key, series},
+        model::{Cell, GranularitySet, Kind, SeriesInfo},
+        setup::{NOW, key, retention_rule, series},
         store::journal::erasure_row::CutSlot,
     };
 
@@ -201,7 +190,15 @@ mod tests {
             Record { updates, forgotten, ..Record::at(NOW) },
             Record { erasure: Some(Arc::new(erasure)), ..Record::at(NOW) },
             Record { retentions, ..Record::at(NOW) },
+            Record { founding: Some(Arc::new(founding())), ..Record::at(NOW) },
         ]
+    }
+
+    fn founding() -> Founding {
+        let granularities = GranularitySet::default();
+        let levels = [("1m", Some("4h")), ("5m", None)];
+        let rules = vec![retention_rule(("debug", "m[01]"), &levels, &granularities)];
+        Founding { granularities, rules }
     }
 
     #[test]
