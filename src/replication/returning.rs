@@ -5,8 +5,8 @@ pub const RETURNED_MS: u64 = 60_000;
 /// The longest time for which a returned shard stays.
 pub const RETURNED_MS_MAX: u64 = 4 * 3_600_000;
 
-/// The hand-overs of a shard: one that returns stays for a while, longer each time, as its preferred
-/// member cannot take it.
+/// The hand-overs of a shard: one that returns stays for a while, longer each time, as its
+/// preferred member cannot take it.
 #[derive(Debug, Default, Clone)]
 pub struct HandOvers {
     /// The epoch and the time of the last one.

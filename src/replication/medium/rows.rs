@@ -126,7 +126,10 @@ mod tests {
         assert!(decode_shard(&doc! { "epoch": 1, "beat": 0, "cut": -1, "members": {} }).is_err());
         // Numbers above the largest one would be no keys.
         let above = NUMBER_MAX as i64 + 1;
-        let row = |cut: i64, floor: i64| doc! { "epoch": 1, "beat": 0, "cut": cut, "members": { "a": { "floor": floor } } };
+        let row = |cut: i64, floor: i64| {
+            let members = doc! { "a": { "floor": floor } };
+            doc! { "epoch": 1, "beat": 0, "cut": cut, "members": members }
+        };
         assert!(decode_shard(&row(above - 1, above - 1)).is_ok());
         assert!(decode_shard(&row(above, 0)).is_err() && decode_shard(&row(0, above)).is_err());
         let members = doc! { "a": { "floor": 7_i64 } };

@@ -42,8 +42,8 @@ fn env_number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// Runs schedules on all cores, and returns the failures that begin with a word, at most a few, with
-/// their seeds.
+/// Runs schedules on all cores, and returns the failures that begin with a word, at most a few,
+/// with their seeds.
 fn run(
     (mutant, word): (Option<Mutant>, &'static str),
     first: u64,

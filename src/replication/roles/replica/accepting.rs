@@ -152,8 +152,8 @@ impl Replica {
         self.follows().then(|| floor_command(self.shard, row, &self.me, floor)).flatten()
     }
 
-    /// Returns true if a member that has what was cut can take the shard. A node that is named as the holder but does
-    /// not hold restarted, or lost the answer to its claim.
+    /// Returns true if a member that has what was cut can take the shard. A node that is named as
+    /// the holder but does not hold restarted, or lost the answer to its claim.
     fn may_take(&self, now_ms: u64, row: &ShardRow, applied: u64) -> bool {
         let is_mine = row.holder.as_ref() == Some(&self.me) && row.beat != STOPPED;
         let is_member = row.members.contains_key(&self.me);

@@ -211,8 +211,8 @@ impl Replica {
         Ok(())
     }
 
-    /// Ends the lease or the take in order, after the record in flight; a stop of the node, or a move of the
-    /// shard. The node takes the shard again at the earliest after a TTL.
+    /// Ends the lease or the take in order, after the record in flight; a stop of the node, or a
+    /// move of the shard. The node takes the shard again at the earliest after a TTL.
     pub fn hand_over(&mut self) {
         self.stops = self.has_lease();
         self.lanes[Lane::Lease as usize].due_ms = 0;
