@@ -73,7 +73,7 @@ pub(super) struct World {
 impl World {
     pub(super) fn new(seed: u64, is_traced: bool) -> Self {
         let mut rng = fastrand::Rng::with_seed(seed);
-        // In half of the schedules, leases end all the time, and in a third, cuts happen all the time.
+        // Leases end all the time in half of the schedules, and cuts happen so in a third.
         let ttl_ms = if rng.bool() { 6000 } else { rng.u64(500..3000) };
         let cut_ms = if rng.u32(..3) == 0 { rng.u64(20..200) } else { rng.u64(200..3000) };
         let timing = Timing {
