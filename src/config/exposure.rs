@@ -1,5 +1,5 @@
-//! Addresses that other machines can reach: without keys, the daemon refuses them; without
-//! encryption, it warns.
+//! Addresses that other machines can reach: the daemon does not start with one that needs no keys,
+//! and warns about one without encryption.
 //!
 //! Must never know: how an address is opened.
 
@@ -15,9 +15,9 @@ use crate::access::TrustedProxies;
 struct Exposed {
     setting: &'static str,
     address: SocketAddr,
-    /// The consequence for the daemon.
+    /// What other machines can do.
     allows: &'static str,
-    /// The way to require keys instead.
+    /// How to prevent it.
     remedy: &'static str,
 }
 
@@ -37,9 +37,9 @@ fn exposed(sections: &Sections) -> Vec<Exposed> {
     };
     let relay = "use a loopback address and a relay, because Graphite's protocols have no keys";
     let certificates = "set tls.client_ca_file, so that senders must show a certificate";
-    // With a file of authorities, each sender over TLS must show a certificate.
-    let is_strict = !sections.tls.client_ca_file.as_os_str().is_empty();
-    let tls_listen = sections.graphite.tls_listen.filter(|_| !is_strict);
+    // With a file of authorities, each sender of Graphite over TLS must show a certificate.
+    let requires_certificates = !sections.tls.client_ca_file.as_os_str().is_empty();
+    let tls_listen = sections.graphite.tls_listen.filter(|_| !requires_certificates);
     let graphite = [
         ("graphite.listen", sections.graphite.listen, relay),
         ("graphite.pickle_listen", sections.graphite.pickle_listen, relay),
@@ -77,8 +77,8 @@ pub(super) fn warnings(
     open.into_iter().chain(plain).collect()
 }
 
-/// Returns the warning about keys without encryption. A trusted proxy on another machine is the
-/// client that may speak plain HTTP, because it ends the TLS of its own clients.
+/// Returns the warning about keys without encryption; none when a proxy on another machine is
+/// trusted, because it terminates the TLS of clients and forwards plain HTTP.
 fn plain_warning(sections: &Sections, proxies: &TrustedProxies) -> Option<String> {
     let listen = sections.server.listen;
     let is_encrypted = !sections.tls.certificate_file.as_os_str().is_empty();
@@ -107,7 +107,7 @@ mod tests {
     use crate::config::read;
 
     #[test]
-    fn an_address_for_others_needs_access_control_or_an_open_network() {
+    fn an_address_for_others_needs_access_control_or_security_open() {
         let faults = |text: &str| read(text).err().map(|fault| fault.to_string());
         for address in ["0.0.0.0:1", "[::]:1", "10.0.0.5:1", "[::ffff:10.0.0.5]:1"] {
             let listen = format!("server.listen = '{address}'\n");

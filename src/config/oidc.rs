@@ -137,7 +137,7 @@ mod tests {
         assert_eq!(provider.name, "id.example.org");
         assert_eq!(provider.scopes, ["profile", "email"]);
         assert_eq!(provider.groups_claim, "groups");
-        assert_eq!(provider.redirect(), "https://granary.example.org/x/login/oidc/callback");
+        assert_eq!(provider.redirect_uri(), "https://granary.example.org/x/login/oidc/callback");
         assert_eq!(read("").unwrap().provider, None);
     }
 

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{alerts::Alertmanager, model::ProjectName, policy::retention::budget::DiskMax};
 
-/// The maximum number of projects other than `default`: each has three threads.
+/// The maximum number of projects other than `default`: each has threads of its own.
 const PROJECTS_MAX: usize = 63;
 
 /// A project other than `default`, with its settings.
@@ -22,7 +22,8 @@ pub struct ProjectSettings {
 }
 
 impl Project {
-    /// Returns the maximum of bytes on disk; a percentage is refused before.
+    /// Returns the maximum number of bytes on disk. A percentage is refused when the settings are
+    /// checked (`retention::check_projects`).
     pub fn disk_bytes_max(&self) -> Option<u64> {
         match self.disk_max? {
             DiskMax::Bytes(bytes_max) => Some(bytes_max),
@@ -31,7 +32,7 @@ impl Project {
     }
 }
 
-/// Checks the projects, and returns them by name.
+/// Checks the projects, and returns them in the order of their names.
 pub(super) fn projects(security: &Security, faults: &mut Faults) -> Vec<ProjectSettings> {
     let given = &security.projects;
     if given.len() > PROJECTS_MAX {
@@ -64,7 +65,7 @@ pub(super) fn projects(security: &Security, faults: &mut Faults) -> Vec<ProjectS
             Ok(name) => {
                 let setting = format!("{section}.alertmanagers");
                 let alertmanagers = alertmanagers(&setting, &settings.alertmanagers, faults);
-                // The raw values may contain secrets.
+                // The unparsed Alertmanagers may contain secrets.
                 let settings = Project { alertmanagers: Vec::new(), ..settings.clone() };
                 projects.push(ProjectSettings { name, settings, alertmanagers });
             }

@@ -83,7 +83,7 @@ pub(super) fn client(
     metadata: &CoreProviderMetadata,
     secret: Option<String>,
 ) -> Result<ProviderClient, ProviderFault> {
-    let redirect = RedirectUrl::new(settings.redirect());
+    let redirect = RedirectUrl::new(settings.redirect_uri());
     let redirect = redirect.map_err(|cause| ProviderFault::Client(with_causes(&cause)))?;
     // A provider that names no methods accepts Basic.
     let methods = metadata.token_endpoint_auth_methods_supported();

@@ -1,6 +1,6 @@
 //! The settings of a provider, and of the daemon as its client.
 //!
-//! Must never know: where the settings come from.
+//! Must never know: how a login uses them.
 
 use std::{fmt, path::PathBuf};
 
@@ -32,8 +32,8 @@ pub struct ProviderSettings {
 }
 
 impl ProviderSettings {
-    /// Returns the address to which the provider sends the browser back.
-    pub fn redirect(&self) -> String {
+    /// Returns the redirect URI: the address to which the provider sends the browser back.
+    pub fn redirect_uri(&self) -> String {
         format!("{}/login/oidc/callback", self.page)
     }
 }
@@ -41,7 +41,8 @@ impl ProviderSettings {
 /// Returns the host of an issuer's address.
 ///
 /// # Errors
-/// The address is invalid, or requests to it would not be encrypted.
+/// The address is invalid, is neither https nor http on this machine, or has a user, a password, a
+/// query or a fragment.
 pub fn issuer_host(issuer: &str) -> Result<String, String> {
     let example = "use the provider's address, such as https://id.example.org";
     let url = Url::parse(issuer).map_err(|cause| format!("{cause}; {example}"))?;
@@ -51,14 +52,16 @@ pub fn issuer_host(issuer: &str) -> Result<String, String> {
         Some(Host::Ipv6(address)) => address.is_loopback(),
         None => false,
     };
-    let is_plain = url.username().is_empty()
+    let is_bare = url.username().is_empty()
         && url.password().is_none()
         && url.query().is_none()
         && url.fragment().is_none();
     let is_safe = url.scheme() == "https" || url.scheme() == "http" && is_loopback;
     match url.host_str() {
-        Some(host) if is_plain && is_safe => Ok(host.to_owned()),
-        _ => Err(format!("it needs https, and neither a name, a query nor a fragment; {example}")),
+        Some(host) if is_bare && is_safe => Ok(host.to_owned()),
+        _ => Err(format!(
+            "use https, or http on this machine, without a user, a password, a query or a fragment; {example}"
+        )),
     }
 }
 
@@ -89,7 +92,8 @@ impl ClientSecret {
             Self::File(path) => {
                 let bytes = read_small(path).map_err(fault)?;
                 let text = String::from_utf8(bytes);
-                let text = text.map_err(|_| fault(format!("{}: no text", path.display())))?;
+                let text =
+                    text.map_err(|_| fault(format!("{}: not UTF-8 text", path.display())))?;
                 Ok(text.trim().to_owned())
             }
         }

@@ -40,14 +40,14 @@ const OPTIONS: FileOptions = FileOptions { cache_bytes: 4 << 20, quick_repair: t
 /// The outcome of a downgrade.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub struct DowngradeReport {
-    /// The number of files with a format.
+    /// The number of database files, each of which stores its format.
     pub files: u64,
-    /// The number of files that had a later format.
+    /// The number of files that were changed.
     pub lowered: u64,
     /// The number of shells that were removed, because the earlier format has none.
     pub shells: u64,
     /// The number of keys that were removed, because the earlier format has no access control.
-    /// One-time codes are also removed.
+    /// One-time codes and sessions are removed, too, and not counted.
     pub keys: u64,
     /// The number of users that were removed.
     pub users: u64,
@@ -58,9 +58,9 @@ pub struct DowngradeReport {
 /// number of steps.
 ///
 /// # Errors
-/// When the directory is no data directory, when a file is damaged, has an unknown format or an
-/// unknown table (nothing is changed then), or when a file cannot be written (a second run
-/// continues).
+/// When the directory is no data directory, when a file is damaged, has an unknown format, an
+/// unknown table or content that the earlier format cannot express, such as other projects (nothing
+/// is changed then), or when a file cannot be written (a second run continues).
 pub fn downgrade(
     medium: &Arc<dyn Medium>,
     progress: &mut dyn FnMut(&str, u64, u64),
@@ -112,9 +112,9 @@ impl FileKind {
         }
     }
 
-    /// Returns true when the earlier format has a table, or [`StoredFile::lower`] removes the
-    /// table.
-    fn has(self, table: &str) -> bool {
+    /// Returns true when [`StoredFile::lower`] can convert a table: the earlier format has it, or
+    /// it is removed.
+    fn can_convert(self, table: &str) -> bool {
         match self {
             Self::Journal => journal::TABLES.contains(&table),
             Self::Head => OF_HEAD.contains(&table) || table.starts_with(ROWS_PREFIX),
@@ -124,7 +124,7 @@ impl FileKind {
     }
 }
 
-/// The numbers of removed parts, which the earlier format does not have.
+/// The numbers of removed items, which the earlier format does not have.
 #[derive(Debug, Clone, Copy, Default)]
 struct RemovedCounts {
     shells: u64,
@@ -132,17 +132,18 @@ struct RemovedCounts {
     users: u64,
 }
 
-/// A file with a format.
+/// A database file, which stores its format.
 struct StoredFile {
     kind: FileKind,
     file: DatabaseFile,
-    present: u64,
+    /// The format that this release writes.
+    current_format: u64,
 }
 
 impl StoredFile {
     fn open(medium: &Arc<dyn Medium>, name: &str) -> Result<Self, StoreError> {
         let file = DatabaseFile::open(medium, name.to_owned(), OPTIONS)?;
-        Ok(Self { kind: FileKind::of(name), file, present: medium.format() })
+        Ok(Self { kind: FileKind::of(name), file, current_format: medium.format() })
     }
 
     /// Refuses a file that cannot be lowered.
@@ -150,7 +151,7 @@ impl StoredFile {
         let file = &self.file;
         let txn = file.read()?;
         file.guard("read", || {
-            version::check(file.name(), self.version(&txn)?, self.present)?;
+            version::check(file.name(), self.version(&txn)?, self.current_format)?;
             for table in txn.list_tables().map_err(file.fail("read"))? {
                 if self.kind == FileKind::Journal && table.name() == ERASURES.name() {
                     let problem = "samples were deleted since the last checkpoint: start the \
@@ -158,7 +159,7 @@ impl StoredFile {
                         .to_owned();
                     return Err(StoreError::Mismatch { file: file.name().to_owned(), problem });
                 }
-                if !self.kind.has(table.name()) {
+                if !self.kind.can_convert(table.name()) {
                     let problem = format!(
                         "it has the table {:?}, which this release cannot convert to format \
                          {DOWNGRADE_VERSION}: use the release that wrote it",
@@ -204,8 +205,8 @@ impl StoredFile {
         }
     }
 
-    /// Lowers the file in one transaction. Returns the numbers of removed parts; `None` when the
-    /// file already has the earlier format.
+    /// Lowers the file in one transaction. Returns the numbers of removed items; `None` when
+    /// nothing had to be changed.
     fn lower(&self) -> Result<Option<RemovedCounts>, StoreError> {
         let file = &self.file;
         let txn = file.read()?;

@@ -1,4 +1,5 @@
-//! Rules and alerts in the real daemon: evaluation, notification, kill -9, reload.
+//! Rules and alerts in the real daemon: evaluation, kill -9, reload, the warning without a
+//! receiver, series of hosts, and `granary rules check` and `granary rules test`.
 
 use std::{
     fs,
@@ -146,8 +147,7 @@ fn an_alert_continues_after_kill_9_without_a_change() {
     // Each evaluation wrote its sample once: no slot of 1s has two.
     let counts = query_values(&daemon, "max_over_time(count_over_time(level:max[1s])[1m:1s])");
     assert_eq!(counts, [1.0]);
-    let verified = daemon.stop();
-    assert_eq!(verified, Some(0));
+    assert_eq!(daemon.stop(), Some(0));
     assert!(daemon.verify().status.success());
 }
 
@@ -286,7 +286,8 @@ fn copy_shipped_test(folder: &Path, change: impl Fn(String) -> String) -> std::p
     path
 }
 
-/// Replacements in the shipped test, and whether the test then succeeds.
+/// Replacements in the shipped test, and whether the test then succeeds. The first one changes
+/// nothing.
 const CHANGES: [(&str, &str, bool); 5] = [
     ("summary: The daemon", "summary: The daemon", true),
     ("summary: The daemon", "summary: Another daemon", false),
@@ -344,8 +345,8 @@ fn hosts_that_ping_become_series_for_rules() {
             "booted": now - 60_000, "interval_ms": 10_000, "sent": now + 30_000 })
     };
     let body = json!({ "pings": [ping("web1"), ping("web2")] }).to_string();
-    let kind = [("Content-Type", "application/json")];
-    let (status, answer) = request(&daemon.url, "POST", "/api/v1/ping", &kind, &body).unwrap();
+    let headers = [("Content-Type", "application/json")];
+    let (status, answer) = request(&daemon.url, "POST", "/api/v1/ping", &headers, &body).unwrap();
     assert_eq!(status, 200, "{answer}");
     poll_until(&daemon, "the hosts' series", || {
         (query_values(&daemon, "granary_host_up") == [1.0, 1.0]).then_some(())
@@ -365,9 +366,9 @@ fn hosts_that_ping_become_series_for_rules() {
     let mut last = ping("web1");
     last["ending"] = json!(true);
     let body = json!({ "pings": [last] }).to_string();
-    let (_, answer) = request(&daemon.url, "POST", "/api/v1/ping", &kind, &body).unwrap();
+    let (_, answer) = request(&daemon.url, "POST", "/api/v1/ping", &headers, &body).unwrap();
     assert_eq!(answer["accepted"], 1, "{answer}");
-    poll_until(&daemon, "the ordered stop", || {
+    poll_until(&daemon, "the clean shutdown", || {
         (query_values(&daemon, "granary_host_stopped_seconds{host=\"web1\"}").len() == 1)
             .then_some(())
     });
@@ -378,7 +379,7 @@ fn hosts_that_ping_become_series_for_rules() {
             "{ended}"
         );
     }
-    // The alert of a removed host ends.
+    // The series of a removed host end.
     let (status, _) = request(&daemon.url, "DELETE", "/api/v1/hosts?host=web2", &[], "").unwrap();
     assert_eq!(status, 204);
     poll_until(&daemon, "the end", || {

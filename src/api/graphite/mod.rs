@@ -1,7 +1,8 @@
 //! Graphite's HTTP API (graphite.readthedocs.io, "The Render URL API", "The Metrics API" and
 //! "Graphite Tag Support"), at the root and below `/graphite`.
 //!
-//! Errors are plain text, as in Graphite. Must never know: how targets are evaluated.
+//! Errors of queries are plain text, as in Graphite; a request whose body is refused gets a JSON
+//! error, as from the other routes. Must never know: how targets are evaluated.
 
 mod forms;
 mod image;
@@ -74,16 +75,16 @@ impl Call<'_> {
     }
 
     /// Returns a value as JSON, and reserves its memory.
-    fn json(&self, value: &impl Serialize) -> Result<Text, QueryError> {
+    fn json(&self, value: &impl Serialize) -> Result<AnswerBody, QueryError> {
         let bytes = serde_json::to_vec(value)
             .map_err(|cause| QueryError::Execution(format!("write JSON: {cause}")))?;
         self.limits().reserve(bytes.capacity())?;
-        Ok(Text { media_type: "application/json", bytes })
+        Ok(AnswerBody { media_type: "application/json", bytes })
     }
 }
 
 /// The body of an answer.
-struct Text {
+struct AnswerBody {
     media_type: &'static str,
     bytes: Vec<u8>,
 }
@@ -92,7 +93,7 @@ struct Text {
 async fn respond(
     endpoint: &'static str,
     (request, payload, parts): Received,
-    run: impl Fn(&Call<'_>) -> Result<Text, QueryError> + Send + 'static,
+    run: impl Fn(&Call<'_>) -> Result<AnswerBody, QueryError> + Send + 'static,
 ) -> HttpResponse {
     let metrics = parts.metrics.clone();
     let refused = |outcome, response| answer::count_refusal(&metrics, outcome, response);
@@ -120,7 +121,7 @@ async fn respond(
         }
         Err(fault) => Err(fault),
     };
-    let (text, memory): (Text, _) = match found {
+    let (text, memory): (AnswerBody, _) = match found {
         Ok(found) => found,
         Err(fault) => return refused(fault.outcome(), Fault::text_response(&fault)),
     };

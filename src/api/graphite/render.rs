@@ -4,7 +4,7 @@ use actix_web::HttpResponse;
 use jiff::tz::TimeZone;
 
 use super::{
-    Call, Received, Text,
+    AnswerBody, Call, Received,
     forms::{self, LineFormat},
     image::{self, ImageRequest},
     respond,
@@ -52,14 +52,14 @@ pub(super) async fn render(received: Received) -> HttpResponse {
         match form {
             Form::Text(line_format, media_type) => {
                 let bytes = lines_text(call, (line_format, media_type), &lines, &zone)?;
-                Ok(Text { media_type, bytes })
+                Ok(AnswerBody { media_type, bytes })
             }
             Form::Image(image) => {
                 // The pixels, and the bytes of the answer.
                 call.budget.reserve(2 * image.memory())?;
                 let drawn = image::png(&image, &lines, &zone);
                 let fault = |cause| QueryError::Invalid(format!("format=png: {cause}"));
-                Ok(Text { media_type: "image/png", bytes: drawn.map_err(fault)? })
+                Ok(AnswerBody { media_type: "image/png", bytes: drawn.map_err(fault)? })
             }
         }
     })

@@ -1,5 +1,6 @@
 //! Prometheus' HTTP API (prometheus.io/docs/prometheus/latest/querying/api), under `/api/v1/` and
-//! `/prometheus/api/v1/`.
+//! `/prometheus/api/v1/`, with `/federate`, the root, and the extensions `rules/check` and
+//! `alerts/history`.
 //!
 //! Must never know: how an expression is evaluated.
 
@@ -38,8 +39,8 @@ pub(in crate::api) use receive::{Received, run_in_turn};
 
 use super::{answer as own_answer, query::QueryParts, scope::Scope};
 
-/// Registers the routes. `/api/v1/series` belongs to Prometheus' API when the request has
-/// `match[]`, else to the store's own API, which is registered later.
+/// Registers the routes. `/api/v1/series` belongs to Prometheus' API when the request is a
+/// POST or has `match[]`, else to the store's own API, which is registered later.
 pub(super) fn routes(mut scope: Scope<'_, QueryParts>) {
     for prefix in ["/api/v1", "/prometheus/api/v1"] {
         let mut api = PrefixedScope { scope: &mut scope, prefix };
@@ -94,7 +95,7 @@ fn is_prometheus(context: &GuardContext<'_>) -> bool {
             .is_ok_and(|pairs| pairs.iter().any(|(name, _)| name == "match[]"))
 }
 
-async fn only_post() -> HttpResponse {
+async fn rules_check_needs_post() -> HttpResponse {
     let message = "use POST with a form whose field rules contains the rules";
     let mut response = own_answer::error(StatusCode::METHOD_NOT_ALLOWED, "bad_method", message);
     response.headers_mut().insert(header::ALLOW, header::HeaderValue::from_static("POST"));
@@ -123,7 +124,7 @@ impl PrefixedScope<'_, '_> {
         R: Responder + 'static,
     {
         self.add(&Method::POST, path, |resource| {
-            resource.route(web::post().to(handler)).default_service(web::to(only_post))
+            resource.route(web::post().to(handler)).default_service(web::to(rules_check_needs_post))
         });
     }
 

@@ -19,8 +19,8 @@ const PROTOCOL: u8 = 2;
 /// The maximum number of symbols of a request.
 const SYMBOLS_MAX: usize = 1 << 20;
 
-/// Decodes `Request` of 2.0: symbols 4 and series 5. The specification asks senders to write fields
-/// in order, symbols first; a separate pass reads requests in other orders.
+/// Decodes `Request` of 2.0, with the fields 4 symbols and 5 series. The symbols are read in a
+/// first pass, because they may follow the series that refer to them.
 pub(super) fn decode(body: &[u8], rows: &mut Rows<'_>) -> Result<EntryCounts, WireFault> {
     let mut symbols: Vec<&[u8]> = Vec::new();
     let mut request = Fields::of(body);
@@ -29,31 +29,31 @@ pub(super) fn decode(body: &[u8], rows: &mut Rows<'_>) -> Result<EntryCounts, Wi
             symbols.push(value.bytes());
         }
     }
-    let mut contents = EntryCounts::default();
+    let mut counts = EntryCounts::default();
     let mut scratch = SeriesBuffers::default();
     let mut request = Fields::of(body);
     while let Some((field, value)) = request.next_field()? {
         if field == 5 && !rows.is_full() {
-            series(value.bytes(), &symbols, rows, &mut contents, &mut scratch)?;
+            series(value.bytes(), &symbols, rows, &mut counts, &mut scratch)?;
         }
     }
-    Ok(contents)
+    Ok(counts)
 }
 
 /// Buffers that are reused for each series to avoid allocations.
 #[derive(Default)]
 struct SeriesBuffers {
     refs: Vec<usize>,
-    written: Vec<u8>,
+    fingerprint_input: Vec<u8>,
 }
 
-/// Decodes `TimeSeries` of 2.0: label refs 1, samples 2, histograms 3, exemplars 4, metadata 5,
-/// created timestamp 6.
+/// Decodes `TimeSeries` of 2.0, with the fields 1 label refs, 2 samples, 3 histograms, 4 exemplars,
+/// 5 metadata and 6 created timestamp.
 fn series(
     message: &[u8],
     symbols: &[&[u8]],
     rows: &mut Rows<'_>,
-    contents: &mut EntryCounts,
+    counts: &mut EntryCounts,
     scratch: &mut SeriesBuffers,
 ) -> Result<(), WireFault> {
     scratch.refs.clear();
@@ -70,27 +70,28 @@ fn series(
             _ => {}
         }
     }
-    let SeriesBuffers { refs, written } = scratch;
+    let SeriesBuffers { refs, fingerprint_input } = scratch;
     // A few bytes of refs may refer to a long text.
     let length = |reference: &usize| symbols.get(*reference).map_or(1, |symbol| symbol.len()) + 4;
     let bytes = refs.iter().map(length).fold(0, usize::saturating_add);
     if bytes > rows.limits.series_bytes_max() {
+        // Refuses the samples of the series.
         rows.fits(bytes, entries(message, [2, 3])?);
         return Ok(());
     }
     // Equal series have different refs in different requests, but equal texts.
-    written.clear();
+    fingerprint_input.clear();
     for reference in &*refs {
         let symbol = symbols.get(*reference).copied().unwrap_or(b"\xff");
-        written.extend_from_slice(&(symbol.len() as u32).to_le_bytes());
-        written.extend_from_slice(symbol);
+        fingerprint_input.extend_from_slice(&(symbol.len() as u32).to_le_bytes());
+        fingerprint_input.extend_from_slice(symbol);
     }
     let metadata = metadata.unwrap_or_default();
-    let declared = Type::from_code(metadata.code);
-    written.push(declared.map_or(0, |declared| declared as u8 + 1));
+    let declared = Type::from_code(metadata.type_code);
+    fingerprint_input.push(declared.map_or(0, |declared| declared as u8 + 1));
     let describe = |suffix: &str, limits: &SeriesLimits| {
         let labels = Labels::read_2(refs, symbols)?.renamed(suffix);
-        let unit = symbols.get(metadata.unit).and_then(|unit| std::str::from_utf8(unit).ok());
+        let unit = symbols.get(metadata.unit_ref).and_then(|unit| std::str::from_utf8(unit).ok());
         let kind = match declared {
             _ if !suffix.is_empty() => (Kind::Counter, true),
             Some(declared) => (declared.kind(labels.metric), declared != Type::ByName),
@@ -104,19 +105,19 @@ fn series(
         match field {
             2 => {
                 let target = *target.get_or_insert_with(|| {
-                    let fingerprint = Fingerprint::new(PROTOCOL, written);
+                    let fingerprint = Fingerprint::new(PROTOCOL, fingerprint_input);
                     rows.series(fingerprint, |limits| describe("", limits))
                 });
                 let (at, value, start) = sample(value.bytes())?;
-                contents.samples += 1;
+                counts.samples += 1;
                 rows.push(target, at, value, if start == 0 { created } else { start });
             }
             3 => {
-                contents.histograms += 1;
-                let fingerprint = |part| Fingerprint::new(PROTOCOL | part, written);
+                counts.histograms += 1;
+                let fingerprint = |part| Fingerprint::new(PROTOCOL | part, fingerprint_input);
                 histogram(value.bytes(), created, rows, fingerprint, describe)?;
             }
-            4 => contents.exemplars += 1,
+            4 => counts.exemplars += 1,
             _ => {}
         }
     }
@@ -125,19 +126,19 @@ fn series(
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Metadata {
-    code: i64,
-    unit: usize,
+    type_code: i64,
+    unit_ref: usize,
 }
 
 impl Metadata {
-    /// Decodes type 1, help ref 3, unit ref 4.
+    /// Decodes the fields 1 type and 4 unit ref; the help is ignored.
     fn read(message: &[u8]) -> Result<Self, WireFault> {
         let mut out = Self::default();
         let mut fields = Fields::of(message);
         while let Some((field, value)) = fields.next_field()? {
             match field {
-                1 => out.code = value.int(),
-                4 => out.unit = value.int() as usize,
+                1 => out.type_code = value.int(),
+                4 => out.unit_ref = value.int() as usize,
                 _ => {}
             }
         }

@@ -3,9 +3,9 @@
 //! the whole.
 //!
 //! Most series have a reading in the slots next to the range. For other series, the search
-//! continues in coarser granularities, whose cells contain the first and last reading with its
-//! time, up to [`GAP_MAX_MS`] away. Charts and PromQL use this search. Must never know: what is
-//! shown.
+//! continues in coarser granularities, whose cells also have the times of their first and last
+//! readings, up to [`GAP_MAX_MS`] from the range. Charts and PromQL use this
+//! search. Must never know: what is shown.
 
 use std::{collections::BTreeMap, ops::Range};
 
@@ -19,7 +19,8 @@ use crate::{
     store::{Columns, Slot, Store},
 };
 
-/// Slots next to the range that are searched before coarser granularities.
+/// The number of slots that are searched first. Then follow the slots up to the next edge of a
+/// coarser slot, then coarser granularities.
 const NEAR_SLOTS: i64 = 2;
 /// Maximum number of slots that are read again at the granularity of the range. One slot covers all
 /// series whose nearest reading is in that slot.
@@ -57,11 +58,12 @@ impl SlotReadings {
     }
 
     /// Returns the gap from this slot to a later slot; `None` when no growth is spread over it.
+    /// `width_ms` is the width of the finest slots of the store.
     #[inline]
     pub(crate) fn gap_to(&self, after: &Self, width_ms: i64) -> Option<SlotGap> {
         let spacing = self.spacing_ms.min(after.spacing_ms);
-        let counted = (after.growth, after.last.value);
-        let gap = Gap::between(&self.last, &after.first, counted, spacing, width_ms)?;
+        let growth_and_last = (after.growth, after.last.value);
+        let gap = Gap::between(&self.last, &after.first, growth_and_last, spacing, width_ms)?;
         Some(SlotGap { gap, slot_start: after.slot_start })
     }
 }

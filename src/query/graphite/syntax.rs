@@ -5,7 +5,8 @@
 
 use crate::query::QueryError;
 
-/// The maximum depth of calls; each call is a level of recursion.
+/// The maximum depth of nested calls in the text, and the maximum number of pipes in a target; both
+/// nest calls, and each call is a level of recursion.
 const DEPTH_MAX: usize = 32;
 /// The maximum length of a target in bytes.
 const TARGET_BYTES_MAX: usize = 64 << 10;
@@ -117,7 +118,7 @@ impl<'a> Parser<'a> {
                 if self.eat('(') {
                     return self.call(word);
                 }
-                Ok(literal(word))
+                Ok(path_or_literal(word))
             }
             None => Err(self.fault("a path or a function")),
         }
@@ -132,8 +133,8 @@ impl<'a> Parser<'a> {
         Ok(inside.to_owned())
     }
 
-    /// Reads a pattern, a name or a number: everything up to a separator outside of braces and
-    /// brackets.
+    /// Reads a pattern, a name or a number: everything up to whitespace or a separator. A comma
+    /// within braces and any separator within brackets belong to the word.
     fn word(&mut self) -> Result<&'a str, QueryError> {
         let (rest, mut braces, mut brackets) = (self.rest(), 0_usize, 0_usize);
         let mut end = rest.len();
@@ -190,7 +191,8 @@ impl<'a> Parser<'a> {
         Ok(Expr::Call(call))
     }
 
-    /// Reads `name=` before an argument. The `=` of a path with tags follows a semicolon.
+    /// Reads `name=` before an argument. In a path with tags (`a;host=x`), a semicolon precedes the
+    /// `=`, so the text before it is no name.
     fn name_of_argument(&mut self) -> Option<String> {
         self.skip_spaces();
         let (name, _) = self.rest().split_once('=')?;
@@ -201,7 +203,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-fn literal(word: &str) -> Expr {
+fn path_or_literal(word: &str) -> Expr {
     match word {
         "true" | "True" => return Expr::Bool(true),
         "false" | "False" => return Expr::Bool(false),
@@ -281,7 +283,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_parsed_or_refused(text in r#"[a-c.*{},()'"|=\[\] 1é-]{0,40}"#) {
+        fn a_formatted_target_parses_to_the_same_expression(text in r#"[a-c.*{},()'"|=\[\] 1é-]{0,40}"#) {
             if let Ok(expr) = parse(&text) {
                 prop_assert_eq!(parse(&expr.to_string()).unwrap(), expr);
             }

@@ -1,8 +1,8 @@
 //! The live tail: cells of some series that changed since the last poll.
 //!
-//! A poll reads the current slot and a few slots before it, as a chart would. Late samples for
-//! older slots are not shown. Only the cells of these slots are kept between polls. Must never
-//! know: HTTP.
+//! A poll reads the current slot, the two slots before it, and the time by which the clocks of
+//! senders may be ahead. Late samples for older slots are not shown. Only the
+//! cells of these slots are kept between polls. Must never know: HTTP.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,7 +26,8 @@ const SLOTS_BACK: i64 = 2;
 pub struct TailRequest {
     /// The series to follow.
     pub selector: Selector,
-    /// The slot width; automatic resolution uses the finest granularity.
+    /// The slot width; with automatic resolution, that of the finest granularity
+    /// that keeps all of the series.
     pub resolution: Resolution,
     /// The accepted clock difference of senders, in milliseconds: samples may be this far in the
     /// future.
@@ -38,8 +39,8 @@ pub struct TailRequest {
 pub struct TailEvent {
     /// The slot width.
     pub resolution: String,
-    /// Number of polls that were skipped because the client was slow. This event includes their
-    /// changes.
+    /// The seconds without a poll because the client was slow, which the caller sets. This event
+    /// includes the changes of that time.
     pub skipped: u64,
     /// New and changed cells, by slot and series.
     pub cells: Vec<TailCell>,
@@ -87,7 +88,8 @@ pub struct Tail {
     limits: QueryLimits,
     granularity: GranularityIndex,
     series: Vec<(SeriesId, SeriesInfo)>,
-    /// The number of IDs and the generation of the dictionary when the series were selected.
+    /// The number of IDs and the generation of the dictionary when a poll last selected the series;
+    /// (0, 0) before, so that the first poll selects again.
     dictionary: (usize, u64),
     /// The last journal record at the last poll.
     record: Option<u64>,

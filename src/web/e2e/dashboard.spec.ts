@@ -1,4 +1,4 @@
-/** Dashboards: creation, editing by pointer and keyboard, saving, sharing, conflicts. */
+/** Dashboards: creation, editing by pointer and keyboard, saving, conflicts, variables. */
 import { readFile } from "node:fs/promises";
 import type { Page } from "@playwright/test";
 import type { Dashboard, DashboardAnswer, Panel } from "../src/api/types";
@@ -113,10 +113,7 @@ test("panels are dragged and resized by the pointer", async ({ page, daemon }) =
   expect(left?.h).toBeGreaterThan(7);
 });
 
-test("panels are moved and resized by the keyboard, and a change is undone", async ({
-  page,
-  daemon,
-}) => {
+test("a panel is resized by the keyboard, and a change is undone", async ({ page, daemon }) => {
   const name = await saveAndOpen(page, daemon, "keys");
   await page.goto(`/dashboards/${name}?edit=1`);
   const grip = page.getByRole("button", { name: /^Move left/ });
@@ -134,7 +131,7 @@ test("panels are moved and resized by the keyboard, and a change is undone", asy
   expect(placeOf(await storedDashboard(daemon, name), "left")).toEqual({ x: 0, y: 0, w: 5, h: 8 });
 });
 
-test("of two readers who save at once, the second resolves the conflict", async ({
+test("of two editors of a version, the second to save resolves the conflict", async ({
   page,
   context,
   daemon,

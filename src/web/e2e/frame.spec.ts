@@ -6,10 +6,10 @@ test("each view is opened by its link, which is marked", async ({ page }) => {
   await page.goto("/");
   const navigation = page.getByRole("navigation", { name: "Views" });
   for (const view of VIEWS) {
-    if (!view.link) continue;
-    await navigation.getByRole("link", { name: view.link, exact: true }).click();
+    if (!view.linkText) continue;
+    await navigation.getByRole("link", { name: view.linkText, exact: true }).click();
     await expect(page).toHaveURL(view.path);
-    await expect(navigation.locator("[aria-current=page]")).toHaveText(view.link);
+    await expect(navigation.locator("[aria-current=page]")).toHaveText(view.linkText);
   }
   await page.goBack();
   await expect(page).toHaveURL("/status");

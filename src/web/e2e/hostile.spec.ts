@@ -1,4 +1,7 @@
-/** Names that would run as scripts unless shown as text. `Watch` checks each page. */
+/**
+ * Hostile names: some would run as scripts unless shown as text, others have characters that reverse
+ * text. The fixture `watch` of each page fails a test in which a script ran.
+ */
 import { tagsOf } from "../src/queries/tags";
 import { areaOf, boxOf } from "./support/charts";
 import { HOST, HOSTILE, NOW, ping } from "./support/data";
@@ -73,7 +76,7 @@ for (const name of HOSTILE) {
   });
 }
 
-test("characters that reverse a name are escaped, also beside the pointer and in titles", async ({
+test("bidirectional control characters in a name are escaped, also in tooltips and titles", async ({
   page,
   startDaemon,
 }) => {

@@ -7,7 +7,7 @@ import "./styles/chart.css";
 import { render } from "preact";
 import { address, handleNavigation } from "./app/address";
 import { escapeAllTexts } from "./app/harmless";
-import { storePreferences } from "./app/preferences";
+import { applyAndStorePreferences } from "./app/preferences";
 import { Shell } from "./app/shell";
 import { viewOf } from "./app/views";
 
@@ -15,7 +15,7 @@ import { viewOf } from "./app/views";
 const PATIENCE_MS = 150;
 
 escapeAllTexts();
-storePreferences();
+applyAndStorePreferences();
 handleNavigation();
 const page = document.getElementById("page");
 const patience = new Promise((resolve) => setTimeout(resolve, PATIENCE_MS));

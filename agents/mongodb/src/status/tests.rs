@@ -25,7 +25,7 @@ fn values_of_first_response(version: &str, role: &str) -> BTreeMap<String, f64> 
     values(&mut ServerState::default(), &server_status(version, role), NOW_MS)
 }
 
-/// The values that one response of a mongod with `WiredTiger` contains.
+/// Values that the first response of every version of a mongod with `WiredTiger` yields.
 const MONGOD_VALUES: [(&str, f64); 46] = [
     ("mongodb_assert_regular", 1.0),
     ("mongodb_assert_warning", 2.0),
@@ -76,14 +76,14 @@ const MONGOD_VALUES: [(&str, f64); 46] = [
 ];
 
 #[test]
-fn every_version_of_a_mongod_yields_the_same_series() {
+fn every_version_of_a_mongod_yields_the_common_series() {
     for version in ["4.4.29", "5.0.26", "6.0.15", "7.0.5", "8.0.4", "8.2.1"] {
         let values = values_of_first_response(version, "primary");
         for (metric, expected) in MONGOD_VALUES {
-            let current = values.get(metric).copied();
+            let actual = values.get(metric).copied();
             assert!(
-                current.is_some_and(|v| (v - expected).abs() < 1e-9),
-                "{version} {metric}: {current:?}"
+                actual.is_some_and(|v| (v - expected).abs() < 1e-9),
+                "{version} {metric}: {actual:?}"
             );
         }
         let has_spills = values.contains_key("mongodb_query_spill_to_disk_during_sort");
@@ -167,7 +167,7 @@ fn ratios_cover_the_time_between_two_responses() {
             ("extra_info", "system_time_us", 500_000),
         ],
     );
-    let current = derived(values(&mut server_state, &status, NOW_MS + 10_000));
+    let actual = derived(values(&mut server_state, &status, NOW_MS + 10_000));
     let expected = [
         ("mongodb_op_execution_time_reads", 1.5),
         ("mongodb_process_cpu_kernel", 5.0),
@@ -177,12 +177,12 @@ fn ratios_cover_the_time_between_two_responses() {
         ("mongodb_query_targeting_scanned_objects_per_returned", 5.0),
         ("mongodb_query_targeting_scanned_per_returned", 50.0),
     ];
-    assert_eq!(current, expected.map(|(name, value)| (name.to_owned(), value)).into());
+    assert_eq!(actual, expected.map(|(name, value)| (name.to_owned(), value)).into());
 
     // The ratio must show a search through a million documents without a result.
     let scan = [("metrics.queryExecutor", "scannedObjects", 1_000_000)];
-    let current = derived(values(&mut server_state, &later(&status, 10, &scan), NOW_MS + 20_000));
-    assert_eq!(current["mongodb_query_targeting_scanned_objects_per_returned"], 1e6);
+    let actual = derived(values(&mut server_state, &later(&status, 10, &scan), NOW_MS + 20_000));
+    assert_eq!(actual["mongodb_query_targeting_scanned_objects_per_returned"], 1e6);
 }
 
 #[test]
@@ -202,8 +202,8 @@ fn a_restart_counts_for_an_hour_and_resets_the_ratios() {
     restarted.extend(doc! { "pid": 99_i64, "uptimeMillis": 3_000_i64 });
     assert_eq!(restarts(&mut server_state, &restarted, NOW_MS + 20_000), (1.0, false));
     assert_eq!(server_state.started_ms(), Some(NOW_MS + 17_000));
-    let old = later(&restarted, 3_600, &[]);
-    assert_eq!(restarts(&mut server_state, &old, NOW_MS + 3_620_000), (0.0, true));
+    let an_hour_later = later(&restarted, 3_600, &[]);
+    assert_eq!(restarts(&mut server_state, &an_hour_later, NOW_MS + 3_620_000), (0.0, true));
 }
 
 /// Regression: a server that had just been set up was reported as restarted.
@@ -227,7 +227,7 @@ fn a_restart_with_an_unchanged_process_id_is_detected_in_a_container() {
     assert_eq!(server_state.started_ms(), Some(NOW_MS + 100_000));
 }
 
-/// Returns any value where a field is expected.
+/// Generates values of any type for a field.
 fn any_value() -> impl Strategy<Value = Bson> {
     prop_oneof![
         any::<f64>().prop_map(Bson::Double),
@@ -266,12 +266,12 @@ fn any_status() -> impl Strategy<Value = Document> {
 proptest! {
     #[test]
     fn every_response_yields_finite_values_without_a_panic(
-        answers in prop::collection::vec((any_status(), 0..100_000_i64), 1..5)
+        responses in prop::collection::vec((any_status(), 0..100_000_i64), 1..5)
     ) {
         let mut server_state = ServerState::default();
-        for (status, now) in answers {
+        for (status, offset_ms) in responses {
             let mut readings = Readings::default();
-            read(&status, NOW_MS + now, Some(0.0), &mut server_state, &mut readings);
+            read(&status, NOW_MS + offset_ms, Some(0.0), &mut server_state, &mut readings);
             for reading in readings.as_slice() {
                 prop_assert!(reading.value.is_finite());
             }

@@ -24,11 +24,11 @@ pub(super) const FUNCTIONS: &[Entry] = &[
     ("hitcount", hit_count),
 ];
 
-/// The maximum number of points that a function may add.
+/// The maximum number of points of a window, and of the lines that a call creates.
 const POINTS_MAX: i64 = 1_000_000;
 
-/// The number of points of a moving window between two checks of the budget.
-const CHECKED_POINTS: usize = 64;
+/// The number of computed points between two checks of the budget.
+const POINTS_PER_CHECK: usize = 64;
 
 type Lines = Result<Vec<Line>, QueryError>;
 
@@ -47,7 +47,7 @@ impl Window {
         if let Self::Points(points) = window
             && !(1..=POINTS_MAX).contains(&points)
         {
-            let message = format!("a window of {points} points must be 1 to {POINTS_MAX}");
+            let message = format!("a window has 1 to {POINTS_MAX} points, not {points}");
             return Err(arguments.fault(&message));
         }
         Ok(window)
@@ -106,7 +106,7 @@ fn aggregate_moving_window(
         let work = (line.values.len() as i64).saturating_mul(points as i64);
         if work > POINTS_MAX * 100 {
             let message = format!(
-                "windows of {points} points over {} are too much: use a coarser step or a shorter \
+                "windows of {points} points for each of {} points are too much work: use a coarser step or a shorter \
                  window",
                 line.values.len()
             );
@@ -118,7 +118,7 @@ fn aggregate_moving_window(
         };
         let mut values = Vec::new();
         for index in before..line.values.len() {
-            if index % CHECKED_POINTS == 0 {
+            if index % POINTS_PER_CHECK == 0 {
                 arguments.context.limits.budget.check()?;
             }
             values.push(value(index));
@@ -218,8 +218,9 @@ fn check_points(arguments: &Arguments<'_>, points: i64) -> Result<(), QueryError
     Ok(())
 }
 
-/// Returns the lines of the first argument, unless they would have too many points of an interval.
-fn lines_of_interval(arguments: &Arguments<'_>, seconds: i64) -> Lines {
+/// Returns the lines of the first argument; refuses them if they would have too many points with a
+/// step of `seconds`.
+fn lines_to_summarize(arguments: &Arguments<'_>, seconds: i64) -> Lines {
     let lines = arguments.lines(0)?;
     let points = |line: &Line| line.end().saturating_sub(line.start) / seconds + 2;
     check_points(arguments, lines.iter().map(points).fold(0, i64::saturating_add))?;
@@ -231,7 +232,7 @@ fn summarize_in_buckets(arguments: &Arguments<'_>, from_start: bool) -> Lines {
     let interval = arguments.text(1, "intervalString")?;
     let word = arguments.text_or(2, "func", "sum")?;
     let aggregation = Aggregation::named(word)?;
-    let lines = lines_of_interval(arguments, seconds)?;
+    let lines = lines_to_summarize(arguments, seconds)?;
     let function = arguments.function();
     let suffix = if from_start && function == "summarize" { ", true" } else { "" };
     let summaries = lines.into_iter().map(|line| {
@@ -253,12 +254,12 @@ fn summarize_from_start(arguments: &Arguments<'_>) -> Lines {
     summarize_in_buckets(arguments, true)
 }
 
-/// Returns the numbers of hits in longer steps of a line that shows hits a second. The last step
+/// Converts lines of hits per second into the number of hits in each interval. The last interval
 /// ends with the line.
 fn hit_count(arguments: &Arguments<'_>) -> Lines {
     let seconds = arguments.seconds(1, "intervalString")?;
     let interval = arguments.text(1, "intervalString")?;
-    let counts = lines_of_interval(arguments, seconds)?.into_iter().map(|line| {
+    let counts = lines_to_summarize(arguments, seconds)?.into_iter().map(|line| {
         let name = format!("hitcount({}, \"{interval}\")", line.name);
         let (step, length) = (line.step as f64, line.end() - line.start);
         let start = line.end() - (length + seconds - 1).div_euclid(seconds) * seconds;

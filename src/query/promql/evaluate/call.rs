@@ -19,7 +19,7 @@ use crate::{
         },
         selectors::{
             SampleProperty,
-            compiled::{conditions_of, named_labels},
+            compiled::{fixed_labels, unchecked_matchers},
         },
         syntax::tree::{Call, Expr, MatrixSelector},
         value::{
@@ -44,7 +44,7 @@ impl Evaluator<'_> {
         Ok(match name {
             "absent" => {
                 let found = self.vector(first()?, steps)?;
-                Value::Vector(absent(named_labels(first()?), &found, steps))
+                Value::Vector(absent(fixed_labels(first()?), &found, steps))
             }
             "absent_over_time" => Value::Vector(self.absent_over_time(first()?, &context)?),
             "info" => Value::Vector(self.info(arguments, &context)?),
@@ -124,7 +124,7 @@ impl Evaluator<'_> {
         let found = range::over_windows(&windows, false, context, |window, _| {
             Ok(window.has_readings().then_some(1.0))
         })?;
-        Ok(absent(named_labels(argument), &found, context.steps))
+        Ok(absent(fixed_labels(argument), &found, context.steps))
     }
 
     /// Evaluates `timestamp`: the time of the sample for a selector, otherwise the evaluation time.
@@ -152,7 +152,7 @@ impl Evaluator<'_> {
         let base = Value::Vector(self.vector(base, steps)?);
         let conditions = match rest.first() {
             Some(Expr::Vector(selector)) => {
-                conditions_of(selector, self.bounds.limits)?.into_iter().flatten().collect()
+                unchecked_matchers(selector, self.bounds.limits)?.into_iter().flatten().collect()
             }
             _ => Vec::new(),
         };

@@ -18,7 +18,8 @@ use crate::{
 /// Parses a series selector such as `up{job="a"}`: one set of matchers for each alternative.
 ///
 /// # Errors
-/// When the text is not a selector, or all matchers of a set match an empty value.
+/// When the text is not a selector, a pattern cannot be compiled, or all matchers of a set match an
+/// empty value.
 pub fn series_matchers(
     text: &str,
     limits: &ExpressionLimits<'_>,
@@ -31,8 +32,9 @@ pub fn series_matchers(
     matchers_of(selector, limits)
 }
 
-/// Returns the labels for which a selector requires a single value; empty for any other expression.
-pub(crate) fn named_labels(expression: &Expr) -> Labels {
+/// Returns the labels for which a selector requires a single value; empty for a selector with
+/// alternatives and for any other expression. An empty value removes a label ([`Labels::new`]).
+pub(crate) fn fixed_labels(expression: &Expr) -> Labels {
     let selector = expression.as_selector();
     let Some([set]) = selector.map(|selector| selector.alternatives.as_slice()) else {
         return Labels::default();
@@ -58,7 +60,7 @@ pub(crate) fn matchers_of(
     selector: &VectorSelector,
     limits: &ExpressionLimits<'_>,
 ) -> Result<Vec<Vec<SeriesMatcher>>, QueryError> {
-    let sets = conditions_of(selector, limits)?;
+    let sets = unchecked_matchers(selector, limits)?;
     if sets.iter().any(|set| set.iter().all(|matcher| matcher.matches(""))) {
         return Err(QueryError::Invalid(
             "parse error: vector selector must contain at least one non-empty matcher".to_owned(),
@@ -71,7 +73,7 @@ pub(crate) fn matchers_of(
 ///
 /// # Errors
 /// When a pattern cannot be compiled.
-pub(crate) fn conditions_of(
+pub(crate) fn unchecked_matchers(
     selector: &VectorSelector,
     limits: &ExpressionLimits<'_>,
 ) -> Result<Vec<Vec<SeriesMatcher>>, QueryError> {
@@ -106,15 +108,15 @@ mod tests {
     fn matchers_are_compiled() {
         let all = series_matchers(r#"up{a=~"x|y", b!~ '(?i)z', c="=~", d != "q"}"#, &LIMITS);
         let all = all.unwrap();
-        let check = |values: [&str; 4]| {
+        let all_match = |values: [&str; 4]| {
             let tags = ["a", "b", "c", "d"];
             tags.iter().zip(values).all(|(tag, value)| {
                 let of_tag = all[0].iter().filter(|matcher| matcher.tag == *tag);
                 of_tag.clone().count() == 1 && of_tag.clone().all(|m| m.matches(value))
             })
         };
-        assert!(check(["x", "", "=~", ""]));
-        assert!(!check(["xy", "", "=~", ""]));
-        assert!(!check(["x", "Z", "=~", ""]));
+        assert!(all_match(["x", "", "=~", ""]));
+        assert!(!all_match(["xy", "", "=~", ""]));
+        assert!(!all_match(["x", "Z", "=~", ""]));
     }
 }

@@ -16,10 +16,10 @@ use quick_cache::{Weighter, sync::Cache};
 
 use super::tile::TileHead;
 
-/// The default size of the cache in bytes.
-const BYTES_MAX: usize = 16 << 20;
-/// The size of a large head in bytes, which determines the number of entries of the cache. The
-/// cache consists of shards of at least 32 heads, and a head must fit into one shard.
+/// The default of the maximum size of the cache in bytes.
+const DEFAULT_BYTES_MAX: usize = 16 << 20;
+/// The assumed size of a head in bytes, from which the cache derives the number of its shards: at
+/// least 32 such heads each. It is a large one, so that each shard has room for any head.
 const HEAD_BYTES: usize = 64 << 10;
 /// The bytes of an entry without its head.
 const ENTRY_BYTES: usize = 96;
@@ -49,10 +49,10 @@ impl Weighter<HeadName, Arc<TileHead>> for Bytes {
 
 impl TileHeads {
     pub(crate) fn new() -> Self {
-        Self(Cache::with_weighter(BYTES_MAX / HEAD_BYTES, BYTES_MAX as u64, Bytes))
+        Self(Cache::with_weighter(DEFAULT_BYTES_MAX / HEAD_BYTES, DEFAULT_BYTES_MAX as u64, Bytes))
     }
 
-    /// Sets the size of the cache in bytes.
+    /// Sets the maximum size of the cache in bytes.
     pub(crate) fn set_bytes_max(&self, bytes_max: usize) {
         self.0.set_capacity(bytes_max as u64);
     }

@@ -12,17 +12,17 @@ export const ACCESS = { "granary.toml": "[security]\naccess = true\n" };
 /** A password of users in tests. */
 export const PASSWORD = "correct horse battery";
 
-/** Returns the key in the data directory, which may do everything. */
+/** Returns the first key, which has all rights, from the data directory. */
 export async function firstKey(daemon: Daemon): Promise<string> {
   return (await readFile(join(daemon.folder, "data", "first-key"), "utf8")).trim();
 }
 
-/** Returns the one-time link in the data directory, which makes the first administrator. */
+/** Returns the one-time link that registers the first administrator, from the data directory. */
 export async function firstLink(daemon: Daemon): Promise<URL> {
   return new URL((await readFile(join(daemon.folder, "data", "first-admin"), "utf8")).trim());
 }
 
-/** Adds a user with the password of tests. */
+/** Adds a user with `PASSWORD`. From then on, `daemon` uses the first key. */
 export async function addUser(daemon: Daemon, name: string, roles: Roles): Promise<void> {
   daemon.key = await firstKey(daemon);
   await daemon.post("/api/v1/access/users", { name, password: PASSWORD, roles });
@@ -44,13 +44,14 @@ export async function openWithKey(page: Page, url: string, key: string): Promise
   await page.getByRole("button", { name: "Use key" }).click();
 }
 
-const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+/** The alphabet of base32 (RFC 4648). */
+const BASE32_ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 const STEP_MS = 30_000;
 
-/** Returns the code of an authenticator app, a number of steps of 30 seconds from now (RFC 6238). */
+/** Returns the TOTP code (RFC 6238) of a secret in base32, `steps` times 30 seconds from now. */
 export function totpCode(secret: string, steps = 0): string {
   const bits = Array.from(secret, (letter) =>
-    ALPHABET.indexOf(letter).toString(2).padStart(5, "0"),
+    BASE32_ALPHABET.indexOf(letter).toString(2).padStart(5, "0"),
   );
   const bytes = bits.join("").match(/.{8}/g) ?? [];
   const counter = Buffer.alloc(8);

@@ -1,4 +1,4 @@
-/** Every view of the page with its address, and the viewport sizes of the tests. */
+/** The views that tests visit, some in several states, and the viewport sizes of the tests. */
 import { HOST } from "./data";
 
 export const SIZES = [
@@ -6,22 +6,22 @@ export const SIZES = [
   { width: 390, height: 844 },
 ] as const;
 
-export const VIEWS: { name: string; path: string; link?: string }[] = [
-  { name: "fleet", path: "/", link: "Fleet" },
+export const VIEWS: { name: string; path: string; linkText?: string }[] = [
+  { name: "fleet", path: "/", linkText: "Fleet" },
   { name: "host", path: `/hosts/${HOST}` },
-  { name: "explore", path: "/explore", link: "Explore" },
+  { name: "explore", path: "/explore", linkText: "Explore" },
   { name: "explore with a metric", path: "/explore?metric=system_load_1m&range=6h" },
-  { name: "dashboards", path: "/dashboards", link: "Dashboards" },
+  { name: "dashboards", path: "/dashboards", linkText: "Dashboards" },
   { name: "dashboard", path: "/dashboards/hosts" },
-  { name: "edited dashboard", path: "/dashboards/hosts?edit=1" },
-  { name: "alerts", path: "/alerts", link: "Alerts" },
+  { name: "dashboard in edit mode", path: "/dashboards/hosts?edit=1" },
+  { name: "alerts", path: "/alerts", linkText: "Alerts" },
   { name: "rules", path: "/alerts?show=rules" },
   { name: "rule", path: "/alerts?rule=hosts/LoadHigh" },
   { name: "silences", path: "/alerts?show=silences" },
   { name: "receivers", path: "/alerts?show=receivers" },
-  { name: "storage", path: "/storage", link: "Storage" },
-  { name: "status", path: "/status", link: "Status" },
-  { name: "access", path: "/access", link: "Access" },
+  { name: "storage", path: "/storage", linkText: "Storage" },
+  { name: "status", path: "/status", linkText: "Status" },
+  { name: "access", path: "/access", linkText: "Access" },
   { name: "codes", path: "/access?show=codes" },
   { name: "users", path: "/access?show=users" },
   { name: "audit", path: "/access?show=audit" },

@@ -1,4 +1,4 @@
-/** The preferences of this browser: theme and time zone. Everything else is in the address. */
+/** Theme and time zone, which this browser remembers, and access to its storage. */
 import { computed, effect, signal } from "@preact/signals";
 
 export type Theme = "auto" | "light" | "dark";
@@ -36,10 +36,11 @@ export const isDark = computed(() =>
 
 export const browserZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
-/** The zone of all times and days; the address may name another. */
+/** The zone that was chosen last; a zone in the address of a view overrides it there. */
 export const preferredZone = signal(readStored("zone") ?? browserZone);
 
-export function storePreferences(): void {
+/** Applies the theme, and stores both preferences whenever they change. */
+export function applyAndStorePreferences(): void {
   effect(() => {
     document.documentElement.dataset["theme"] = isDark.value ? "dark" : "light";
     writeStored("theme", theme.value);

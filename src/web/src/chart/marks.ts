@@ -19,7 +19,7 @@ export interface Marks {
 export interface MarkColours {
   hatch: string;
   threshold: string;
-  ground: string;
+  background: string;
   font: string;
   annotation: Record<Annotation["source"], string>;
 }
@@ -131,7 +131,7 @@ function drawThresholdName(
   const bottom = isBelow ? y + (height + above + around) * ratio : y - above * ratio;
   const { width } = ctx.measureText(text);
   ctx.globalAlpha = 0.8;
-  ctx.fillStyle = colours.ground;
+  ctx.fillStyle = colours.background;
   const left = right - width - around * ratio;
   ctx.fillRect(left, bottom - height * ratio, width + 2 * around * ratio, height * ratio);
   ctx.globalAlpha = 1;

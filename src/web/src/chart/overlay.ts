@@ -57,7 +57,7 @@ export class Overlay {
 
   setLooks(looks: readonly DotLook[]): void {
     this.looks = looks;
-    this.background = readColours().ground;
+    this.background = readColours().background;
   }
 
   /** Restricts the dots to these series; `undefined` for all, unless there are too many. */

@@ -99,7 +99,7 @@ export class Axes {
     const common: uPlot.Axis = {
       stroke: colours.muted,
       font: `11px ${colours.font}`,
-      grid: { stroke: colours.line, width: 1 },
+      grid: { stroke: colours.grid, width: 1 },
     };
     const ticksOf = (u: uPlot, min: number, max: number) =>
       timeTicks(
@@ -113,7 +113,7 @@ export class Axes {
       size: X_AXIS_PX,
       gap: 4,
       lineGap: 1.25,
-      ticks: { stroke: colours.line, width: 1, size: 4 },
+      ticks: { stroke: colours.grid, width: 1, size: 4 },
       splits: (u, _axis, min, max) => ticksOf(u, min, max).map(({ at }) => at),
       values: (u) => {
         const { min = 0, max = 0 } = u.scales["x"] ?? {};

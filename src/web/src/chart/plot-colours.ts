@@ -3,14 +3,14 @@ import type { MarkColours } from "./marks";
 
 export interface Colours extends MarkColours {
   muted: string;
-  line: string;
+  grid: string;
   heat: string;
 }
 
 /** Colours by theme, cached because reading styles makes the browser compute all styles. */
 const coloursByTheme = new Map<string, Colours>();
 
-/** Reads the current styles. */
+/** Returns the colours of the current theme. */
 export function readColours(): Colours {
   const theme = document.documentElement.dataset["theme"] ?? "";
   const colours = coloursByTheme.get(theme) ?? coloursFromStyles();
@@ -23,10 +23,10 @@ function coloursFromStyles(): Colours {
   const styleValue = (name: string) => style.getPropertyValue(name).trim();
   return {
     muted: styleValue("--muted"),
-    line: styleValue("--line"),
+    grid: styleValue("--line"),
     heat: styleValue("--accent"),
     font: styleValue("--font"),
-    ground: styleValue("--surface"),
+    background: styleValue("--surface"),
     hatch: styleValue("--line"),
     threshold: styleValue("--bad"),
     annotation: {

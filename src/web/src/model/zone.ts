@@ -7,7 +7,7 @@ export const MINUTE = 60_000;
 export const HOUR = 60 * MINUTE;
 export const DAY = 24 * HOUR;
 
-/** Offsets change only at quarters of an hour. */
+/** Offsets are read once per quarter of an hour; the few changes at other times appear late. */
 const QUARTER = 15 * MINUTE;
 
 /** A clock time. `month` is 1 to 12. */
@@ -76,14 +76,14 @@ function readOffset(zone: string, instant: number): number {
 
 /** The zone's clock time. */
 export function clockAt(zone: string, instant: number): Clock {
-  const clockMillis = new Date(instant + offsetAt(zone, instant));
+  const shifted = new Date(instant + offsetAt(zone, instant));
   return {
-    year: clockMillis.getUTCFullYear(),
-    month: clockMillis.getUTCMonth() + 1,
-    day: clockMillis.getUTCDate(),
-    hour: clockMillis.getUTCHours(),
-    minute: clockMillis.getUTCMinutes(),
-    second: clockMillis.getUTCSeconds(),
+    year: shifted.getUTCFullYear(),
+    month: shifted.getUTCMonth() + 1,
+    day: shifted.getUTCDate(),
+    hour: shifted.getUTCHours(),
+    minute: shifted.getUTCMinutes(),
+    second: shifted.getUTCSeconds(),
   };
 }
 
@@ -107,13 +107,13 @@ export function instantOf(
   return isValidLater && !isValidEarlier ? withLaterOffset : withEarlierOffset;
 }
 
-/** Start of the day of the zone's clock. */
+/** The start of the local day of an instant, or of the day `daysLater` days after it. */
 export function startOfDay(zone: string, instant: number, daysLater = 0): number {
   const { year, month, day } = clockAt(zone, instant);
   return instantOf(zone, year, month, day + daysLater);
 }
 
-/** The same time of day, months later; the last day of a shorter month. */
+/** The same hour and minute, months later; the last day of a shorter month. */
 export function addMonths(zone: string, instant: number, months: number): number {
   const { year, month, day, hour, minute } = clockAt(zone, instant);
   const daysOfMonth = new Date(Date.UTC(year, month + months, 0)).getUTCDate();

@@ -15,7 +15,7 @@ use crate::{Readings, Source, SourceError, clock::Stopwatch};
 /// round.
 pub const ROUND_DEADLINE: Duration = Duration::from_millis(100);
 /// The deadline of a single round, such as a round of `--print`.
-const ALONE_DEADLINE: Duration = Duration::from_secs(60);
+const SINGLE_ROUND_DEADLINE: Duration = Duration::from_secs(60);
 
 /// Several sources that act as one source.
 #[derive(Debug)]
@@ -36,6 +36,7 @@ impl SideBySide {
         deadline: Duration,
         sources: Vec<Box<dyn Source + Send>>,
     ) -> std::io::Result<Self> {
+        // The time of every round is a multiple of it.
         let interval = Duration::from_millis(1);
         Self::with_intervals(
             name,
@@ -91,7 +92,7 @@ impl Source for SideBySide {
     fn sample_alone(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
         self.sample_round(
             &SampleRequest { tick_ms: now_ms, is_alone: true },
-            ALONE_DEADLINE,
+            SINGLE_ROUND_DEADLINE,
             readings,
         );
         Ok(())
@@ -111,7 +112,7 @@ mod tests {
     /// A deadline that a fast source meets on a busy machine.
     const DEADLINE: Duration = Duration::from_millis(300);
 
-    /// A source that blocks until it is released.
+    /// A source that blocks until it is released; one named `broken` then fails.
     struct BlockingSource(&'static str, Receiver<()>);
 
     impl Source for BlockingSource {
@@ -120,7 +121,7 @@ mod tests {
         }
 
         fn sample(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
-            let _ended = self.1.recv();
+            let _released = self.1.recv();
             readings.gauge(self.0, "", &[], now_ms as f64);
             if self.0 == "broken" { Err("no such file".into()) } else { Ok(()) }
         }
