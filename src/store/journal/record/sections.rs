@@ -196,7 +196,7 @@ mod tests {
 
     fn founding() -> Founding {
         let granularities = GranularitySet::default();
-        let levels = [("1m", Some("4h")), ("5m", None)];
+        let levels = [("1m", Some("12h")), ("5m", None)];
         let rules = vec![retention_rule(("debug", "m[01]"), &levels, &granularities)];
         Founding { granularities, rules }
     }
