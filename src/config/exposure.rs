@@ -15,9 +15,9 @@ use crate::access::TrustedProxies;
 struct Exposed {
     setting: &'static str,
     address: SocketAddr,
-    /// What other machines can do.
+    /// The things that other machines can do.
     allows: &'static str,
-    /// How to prevent it.
+    /// The change of the settings that prevents it.
     remedy: &'static str,
 }
 
