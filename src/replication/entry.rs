@@ -141,6 +141,13 @@ pub struct ShardRow {
     pub members: BTreeMap<NodeName, u64>,
 }
 
+impl ShardRow {
+    /// Returns true for a member whose disk has all entries that may be deleted.
+    pub fn has_cut(&self, node: &NodeName) -> bool {
+        self.members.get(node).is_some_and(|floor| *floor >= self.cut)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

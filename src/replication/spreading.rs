@@ -118,9 +118,7 @@ pub fn decide(
     let up = sorted(beats.up(0));
     let rank = up.iter().filter(|node| is_member(node)).take_while(|node| *node != me).count();
     // A member below the cut cannot take the shard before it is seeded.
-    let is_ready = |node: &&NodeName| {
-        row.members.get(*node).is_some_and(|floor| *floor >= row.cut) || *node == me
-    };
+    let is_ready = |node: &&NodeName| row.has_cut(node) || *node == me;
     let steady = sorted(beats.up(STEADY_MS));
     let preferred = steady.iter().find(is_ready);
     let hands_over = row.holder.as_ref() == Some(me) && preferred.is_some_and(|node| node != me);
@@ -139,8 +137,7 @@ pub fn surplus(
     let mut known = beats.known();
     sort_by_preference(shard, &mut known);
     let (wanted, _) = known.split_at(replicas.min(known.len()));
-    let has_all = |node: &NodeName| row.members.get(node).is_some_and(|floor| *floor >= row.cut);
-    if wanted.len() < replicas || !wanted.iter().all(has_all) {
+    if wanted.len() < replicas || !wanted.iter().all(|node| row.has_cut(node)) {
         return None;
     }
     let mut others: Vec<_> = row.members.keys().cloned().collect();

@@ -112,7 +112,7 @@ impl Shard for Toy {
 
     /// Copies the entries of the first member that has those up to the cut.
     fn seed(&mut self, row: &ShardRow) -> Result<(), ShardFault> {
-        for (node, floor) in &row.members {
+        for node in row.members.keys() {
             let copy = || {
                 let port = fs::read_to_string(self.cluster.join(format!("{node}.port"))).ok()?;
                 let mut stream = TcpStream::connect(("127.0.0.1", port.parse().ok()?)).ok()?;
@@ -120,7 +120,7 @@ impl Shard for Toy {
                 let mut bytes = Vec::new();
                 stream.read_to_end(&mut bytes).ok().map(|_| bytes)
             };
-            let Some(bytes) = (*floor >= row.cut).then(copy).flatten() else { continue };
+            let Some(bytes) = row.has_cut(node).then(copy).flatten() else { continue };
             if (bytes.len() / ENTRY_BYTES) as u64 >= row.cut {
                 self.file.set_len(0).unwrap();
                 self.file.write_all(&bytes).unwrap();

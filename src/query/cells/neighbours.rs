@@ -171,7 +171,7 @@ impl NeighbourSearch<'_> {
             let view = self.store.view(stored, range, &ids)?;
             for (id, index) in ids.into_iter().zip(&*missing) {
                 self.budget.check()?;
-                view.slots_into(id, Columns::ALL, &mut slots)?;
+                view.slots_into(id, Columns::VALUES, &mut slots)?;
                 found[*index] = self.nearest(&slots);
             }
             missing.retain(|index| found[*index].is_none());

@@ -96,7 +96,7 @@ impl<'a> CellReader<'a> {
         let mut before = edge_readings.and_then(|counter| counter.before);
         for view in &self.views {
             self.budget.check()?;
-            view.slots_into(id, Columns::ALL, &mut self.filled)?;
+            view.slots_into(id, Columns::VALUES, &mut self.filled)?;
             let capacity = self.filled.capacity();
             self.budget
                 .reserve(capacity.saturating_sub(self.reserved_slots) * size_of::<Slot>())?;

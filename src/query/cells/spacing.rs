@@ -60,7 +60,7 @@ impl<'a> SpacingSearch<'a> {
             let mut smallest = f64::INFINITY;
             for id in &self.series {
                 self.budget.check()?;
-                view.slots_into(*id, Columns::ALL, &mut slots)?;
+                view.slots_into(*id, Columns::VALUES, &mut slots)?;
                 let cells = slots.iter().map(|slot| &slot.cell);
                 for cell in cells.filter(|cell| cell.n >= READINGS_MIN) {
                     let (first, last) = (i64::from(cell.first_at), i64::from(cell.last_at));

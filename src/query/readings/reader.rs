@@ -156,7 +156,7 @@ impl Reader<'_> {
         out: &mut Vec<(i64, f64)>,
     ) -> Result<(), QueryError> {
         let is_delta = series.info.kind == Kind::Delta;
-        let columns = if is_delta { Columns::ALL } else { Columns::ENDS };
+        let columns = if is_delta { Columns::VALUES } else { Columns::ENDS };
         view.slots_into(series.id, columns, &mut self.slots)?;
         self.count(self.slots.len())?;
         for slot in &self.slots {

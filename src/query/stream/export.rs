@@ -149,7 +149,7 @@ pub fn export(
     let mut filled = Vec::new();
     for (id, info) in &page {
         budget.check()?;
-        view.slots_into(*id, Columns::ALL, &mut filled)?;
+        view.slots_into(*id, Columns::VALUES, &mut filled)?;
         budget.reserve(SeriesEntry::bytes_of(info) + filled.len() * CELL_BYTES)?;
         let shells = if request.shells { view.shells(*id, &filled)? } else { Vec::new() };
         budget.reserve(shells.len() * size_of::<ExportDocument>())?;

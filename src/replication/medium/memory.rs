@@ -201,8 +201,7 @@ impl Memory {
                 row.members.remove(node);
             }
             Command::Leave { node, heir, cut, .. } => {
-                let is_heir = row.members.get(heir).is_some_and(|floor| floor >= cut);
-                if row.cut != *cut || !is_heir || row.members.remove(node).is_none() {
+                if row.cut != *cut || !row.has_cut(heir) || row.members.remove(node).is_none() {
                     return false;
                 }
             }

@@ -148,8 +148,8 @@ fn end_of_pass(row: ShardRow, entries: &[Entry]) -> Followed {
 /// Returns the command with which a member leaves a shard; `None` for no member, and while no other
 /// member has what was cut.
 pub(crate) fn leave_command(shard: u16, row: &ShardRow, me: &NodeName) -> Option<Command> {
-    let mut heirs = row.members.iter().filter(|(node, floor)| *node != me && **floor >= row.cut);
-    let heir = heirs.next().filter(|_| row.members.contains_key(me))?.0.clone();
+    let mut heirs = row.members.keys().filter(|node| *node != me && row.has_cut(node));
+    let heir = heirs.next().filter(|_| row.members.contains_key(me))?.clone();
     Some(Command::Leave { shard, node: me.clone(), heir, cut: row.cut })
 }
 

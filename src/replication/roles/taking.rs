@@ -21,8 +21,6 @@ pub(crate) struct Taker {
     shard: u16,
     /// The epoch that begins.
     epoch: u64,
-    /// The cut before the take, by which only a mutant judges.
-    early_cut: u64,
     nonce: i64,
     /// The number of the fence, once it is confirmed.
     fence: Option<u64>,
@@ -57,8 +55,8 @@ impl Taker {
     /// Begins a take of a shard whose row was just read.
     pub(crate) fn new(shard: u16, me: &NodeName, row: &ShardRow, nonce: i64) -> Self {
         let claim = Command::Take { shard, epoch: row.epoch, beat: row.beat, holder: me.clone() };
-        let (epoch, early_cut) = (row.epoch + 1, row.cut);
-        Self { shard, epoch, early_cut, nonce, fence: None, step: Step::Claim(claim) }
+        let epoch = row.epoch + 1;
+        Self { shard, epoch, nonce, fence: None, step: Step::Claim(claim) }
     }
 
     pub(crate) fn epoch(&self) -> u64 {
@@ -143,8 +141,7 @@ impl Taker {
         if row.epoch != self.epoch {
             return Ok(Took::Lost);
         }
-        let cut = if is_on(Mutant::RowFirst) { self.early_cut } else { row.cut };
-        if cut > after && !is_on(Mutant::TakesBelowCut) {
+        if row.cut > after && !is_on(Mutant::TakesBelowCut) {
             return Ok(Took::Below(row));
         }
         entries.retain(|entry| self.fence.is_none_or(|fence| entry.id.number <= fence));

@@ -43,13 +43,13 @@ fn env_number(name: &str) -> Option<u64> {
 }
 
 /// Runs schedules on all cores, and returns the failures that begin with a word, at most a few,
-/// with their seeds.
+/// with their seeds; and the numbers of acknowledged batches, takeovers and seedings.
 fn run(
     (mutant, word): (Option<Mutant>, &'static str),
     first: u64,
     count: u64,
     failures_max: usize,
-) -> Vec<(u64, String)> {
+) -> (Vec<(u64, String)>, [usize; 3]) {
     let threads = std::thread::available_parallelism().map_or(1, usize::from) as u64;
     let run_share = move |thread: u64| {
         switch(mutant);
@@ -87,7 +87,7 @@ fn run(
         failures.len(),
         failures.first().map_or(String::new(), |(seed, text)| format!("; seed {seed}: {text}"))
     );
-    failures
+    (failures, totals)
 }
 
 #[test]
@@ -104,8 +104,9 @@ fn acknowledged_batches_are_on_all_replicas_once_under_any_schedule() {
     }
     let requested = env_number("GRANARY_SIM_HISTORIES");
     let first = requested.map_or(FIRST_SEED, |_| fastrand::u64(..));
-    let failures = run((None, ""), first, requested.unwrap_or(SCHEDULES), 3);
+    let (failures, totals) = run((None, ""), first, requested.unwrap_or(SCHEDULES), 3);
     assert!(failures.is_empty(), "replay one with GRANARY_SIM_SEED: {failures:?}");
+    assert!(requested.is_some() || !totals.contains(&0), "{totals:?}");
 }
 
 #[test]
@@ -113,7 +114,7 @@ fn each_mutant_fails_in_some_schedule() {
     let holding: Vec<_> = MUTANTS
         .into_iter()
         .filter(|(mutant, word)| {
-            run((Some(*mutant), word), FIRST_SEED, MUTANT_SCHEDULES, 1).is_empty()
+            run((Some(*mutant), word), FIRST_SEED, MUTANT_SCHEDULES, 1).0.is_empty()
         })
         .collect();
     assert!(holding.is_empty(), "no schedule shows why these rules are needed: {holding:?}");

@@ -4,6 +4,8 @@
 //! their values, and the milliseconds between readings. A cell is read without decoding the values
 //! of the cells before it. FORMAT.md describes the bytes. Must never know: where rows are stored.
 
+use std::ops::Range;
+
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::{
@@ -113,6 +115,11 @@ impl<'a> HeadRow<'a> {
             *length = Shape::from_bytes(*shape).length();
         }
         let length = |shape: &u8| lengths.get(usize::from(*shape)).copied().unwrap_or(0);
+        let bytes_of = |cells: Range<usize>| match self.positions.get(cells.clone()) {
+            Some(shapes) => shapes.iter().map(length).sum(),
+            // All cells have the only shape.
+            None => cells.len() * length(&0),
+        };
         let mut times = self.times;
         let (mut current, mut turns) = (Times::take(&mut times)?, 0);
         let (mut position, mut from) = (0, 0);
@@ -123,11 +130,7 @@ impl<'a> HeadRow<'a> {
             left &= left - 1;
             let before = (1_u64 << lane) - 1;
             let next = (self.present & before).count_ones() as usize;
-            from += match self.positions.get(position..next) {
-                Some(between) => between.iter().map(length).sum(),
-                // All cells have the only shape.
-                None => (next - position) * length(&0),
-            };
+            from += bytes_of(position..next);
             position = next;
             while turns < (self.turns & (before | 1 << lane)).count_ones() {
                 current = Times::take(&mut times)?;
@@ -136,7 +139,11 @@ impl<'a> HeadRow<'a> {
             let shape = self.shape(position)?;
             let mut cell = self.decode(shape, self.values.get(from..)?, current)?;
             if cell.n > 2 && !shape.has_rates() {
-                let moments = moments.get_or_insert_with(|| self.moments(length));
+                // The moments follow the values.
+                let end = || from + bytes_of(position..self.present.count_ones() as usize);
+                let moments = moments.get_or_insert_with(|| {
+                    Moments::new(self.values.get(end()..).unwrap_or_default())
+                });
                 cell.m2 = moments.of(lane, cell.n, shape.scale())?;
             }
             out(lane as usize, cell);
@@ -147,16 +154,6 @@ impl<'a> HeadRow<'a> {
     /// Merges the cells of the row into other cells; `None` when a cell is unreadable.
     pub fn merge_into(&self, out: &mut RowCells) -> Option<()> {
         self.cells(u64::MAX, |lane, cell| out[lane].merge(&cell))
-    }
-
-    /// Returns the moments, which follow the values; `length` is the length of a shape's values.
-    fn moments(&self, length: impl Fn(&u8) -> usize) -> Moments<'a> {
-        let count = self.present.count_ones() as usize;
-        let end = match self.positions {
-            [] => count * length(&0),
-            positions => positions.iter().map(length).sum(),
-        };
-        Moments::new(self.values.get(end..).unwrap_or_default())
     }
 
     fn shape(&self, position: usize) -> Option<Shape> {

@@ -129,11 +129,12 @@ impl LevelView {
             let (head, memory) = (self.head.of(position), self.memory.of(position));
             let last = slots.last().map(|slot| slot.start);
             let is_late = |slot: &Slot| last.is_some_and(|last| slot.start <= last);
-            if wanted != Columns::ALL && head.iter().chain(memory).any(is_late) {
+            let merged = wanted.and(Columns::VALUES);
+            if wanted != merged && head.iter().chain(memory).any(is_late) {
                 // Two cells of one sample are merged into a cell of two samples, which needs all
-                // columns.
+                // columns of values.
                 slots.clear();
-                self.documents.slots(series, Columns::ALL, slots)?;
+                self.documents.slots(series, merged, slots)?;
             }
             // Most of these slots are newer than all slots in documents; late slots are sorted
             // below.

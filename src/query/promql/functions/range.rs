@@ -63,7 +63,8 @@ pub(crate) fn read_columns(name: &str) -> Columns {
         | "delta" => Columns::ENDS,
         // Deltas need the sums, gauges the readings.
         "increase" | "rate" => Columns::SUM.and(Columns::ENDS),
-        _ => Columns::ALL,
+        "stddev_over_time" | "stdvar_over_time" => Columns::ALL,
+        _ => Columns::VALUES,
     }
 }
 

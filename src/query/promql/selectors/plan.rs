@@ -148,7 +148,7 @@ impl<'a> Selectors<'a> {
                 return Ok(PlannedRead::Read(read.cells));
             }
             // A third function is likely to need further columns.
-            Some(_) => Columns::ALL,
+            Some(_) => columns.and(Columns::VALUES),
             None => columns,
         };
         let found = self.select(text, matchers, span.start)?;

@@ -184,7 +184,7 @@ impl Selectors<'_> {
         // The meaning of a counter's aggregates depends on its rates.
         let is_plain =
             series.kind != Kind::Counter || [Columns::NONE, Columns::ENDS].contains(&columns);
-        view.slots_into(id, if is_plain { columns } else { Columns::ALL }, slots)?;
+        view.slots_into(id, if is_plain { columns } else { columns.and(Columns::VALUES) }, slots)?;
         self.bounds.count_cells(slots.len())?;
         append_cells(slots, series.kind, &mut series.cells);
         Ok(())

@@ -39,9 +39,9 @@ impl Replica {
             },
         }
         let new = state.applied().saturating_sub(applied);
-        if new > 0 && self.epoch().is_none() {
+        if new > 0 {
             // A later lease of this node knows how long a member has held back the log.
-            self.backlog.note(state.applied(), std::mem::take(&mut self.found_bytes), now_ms);
+            self.backlog.note(state.applied(), std::mem::take(&mut self.applied_bytes), now_ms);
         }
         self.counters.applied += new;
         events
@@ -56,7 +56,7 @@ impl Replica {
     ) {
         self.lanes[Lane::Log as usize].note_answer(now_ms);
         if let Answer::Entries(entries) = &answer {
-            self.found_bytes = entries.iter().map(|entry| entry.body.len()).sum();
+            self.applied_bytes = entries.iter().map(|entry| entry.body.len()).sum();
         }
         let result = match &mut self.role {
             Role::Following(follower) => {
@@ -96,11 +96,11 @@ impl Replica {
                 let (number, epoch) = (current.entry().id.number, *epoch);
                 let body = current.entry().body.clone();
                 *insertion = None;
+                self.applied_bytes = body.len();
                 if self.stops {
                     self.lanes[Lane::Lease as usize].due_ms = now_ms;
                 }
                 state.apply(number, &body)?;
-                self.backlog.note(number, body.len(), now_ms);
                 self.counters.appended += 1;
                 self.counters.appended_bytes += body.len() as u64;
                 events.push(Event::Committed { number, epoch });

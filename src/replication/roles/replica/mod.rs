@@ -120,7 +120,7 @@ pub struct Replica {
     row_ms: Option<u64>,
     row: Option<ShardRow>,
     /// The bytes of the records that the last search found.
-    found_bytes: usize,
+    applied_bytes: usize,
     counters: Counters,
 }
 
@@ -149,7 +149,7 @@ impl Replica {
             abstains_until_ms: 0,
             row_ms: None,
             row: None,
-            found_bytes: 0,
+            applied_bytes: 0,
             counters: Counters::default(),
         }
     }

@@ -322,9 +322,9 @@ impl TileHead {
             |slot: usize| times.slots.partition_point(|filled| usize::from(*filled) < slot);
         let (from, to) = (position(slots.start), position(slots.end));
         let block = &block[..end + PADDING];
-        // Readers split a cell of two samples, which takes all columns.
+        // Readers split a cell of two samples, which takes all columns of values.
         let has_pairs = times.n.get(from..to).is_some_and(|n| n.contains(&2));
-        let wanted = if has_pairs { Columns::ALL } else { wanted };
+        let wanted = if has_pairs { wanted.and(Columns::VALUES) } else { wanted };
         let values = values::read(block, times, self.width_ms, to, wanted, buffers)?;
         // Slices of equal length let the compiler omit bounds checks.
         let part = from..to.max(from);

@@ -116,7 +116,7 @@ impl<'p> SealedPart<'p> {
     ) -> Result<(), StoreError> {
         let before = out.len();
         // Two cells of one sample may become a cell of two samples, which needs all columns.
-        let wanted = if found.len() > 1 { Columns::ALL } else { wanted };
+        let wanted = if found.len() > 1 { wanted.and(Columns::VALUES) } else { wanted };
         for source in found {
             let push = |start, cell| out.push(Slot { start, cell });
             if let Err(fault) = self.part(source, series, (range, wanted), scratch, push) {

@@ -36,6 +36,8 @@ impl Columns {
     pub const ENDS: Self = Self(8);
     /// The second central moment.
     pub const MOMENT: Self = Self(16);
+    /// The columns of a cell of one or two samples: all but the moment, which follows from them.
+    pub const VALUES: Self = Self(15);
     /// All columns.
     pub const ALL: Self = Self(31);
 
