@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::{TlsDaemon, run};
-use crate::peers::{free_port, need};
+use crate::peers::{free_port, need, relay_is_ready};
 
 /// The process of a sender, which is killed when this value is dropped.
 struct Peer(Child);
@@ -98,12 +98,10 @@ fn carbon_c_relay_delivers_over_tls() {
     command.arg("-f").arg(&config).args(["-p", &relay_port.to_string(), "-C"]);
     command.arg(served.authority.file("pem"));
     let _peer = Peer::start(&served, &mut command);
-    let mut stream = None;
-    served.wait_until("no relay", || {
-        stream = TcpStream::connect(("127.0.0.1", relay_port)).ok();
-        stream.is_some()
-    });
-    writeln!(stream.unwrap(), "relayed.over.tls 1 -1").unwrap();
+    let log = served.folder().join("peer.log");
+    served.wait_until("no relay", || relay_is_ready(&log));
+    let mut stream = TcpStream::connect(("127.0.0.1", relay_port)).unwrap();
+    writeln!(stream, "relayed.over.tls 1 -1").unwrap();
     let path = "/api/v1/series";
     served.wait_until("not delivered", || run(&mut served.curl(path)).contains("relayed.over.tls"));
 }
