@@ -140,6 +140,7 @@ async function requestSeries() {
   await api.removeHost("gone");
   const [start, end] = [range.start / 1000, range.end / 1000];
   await api.queryRange({ query: "rate(system_load_1m[5m])", start, end, step: 60 });
+  await api.formatQuery("up  +1");
   await api.query({ query: "quantile(2, system_load_1m)", time: end });
 }
 

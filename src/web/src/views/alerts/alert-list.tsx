@@ -249,22 +249,24 @@ function Row({ listed, silences, onOpenDialog }: RowProps) {
             </li>
           ))}
         </ul>
-        {alert.acknowledged && (
-          <p class="alert-note">
-            <Icon name="check" /> Acknowledged by {alert.acknowledged.by},{" "}
-            <Ago at={alert.acknowledged.at} />
-            {alert.acknowledged.until !== undefined &&
-              `, until ${momentText(alert.acknowledged.until)}`}
-            {alert.acknowledged.comment && `: ${alert.acknowledged.comment}`}
-          </p>
-        )}
-        {silences.map((silence) => (
-          <p key={silence.id} class="alert-note muted">
-            <Icon name="mute" /> Silenced by {silence.createdBy || "an unknown author"}:{" "}
-            {silence.comment || "no comment"}
-          </p>
-        ))}
-        <Deliveries deliveries={alert.deliveries ?? []} />
+        <div class="alert-notes">
+          {alert.acknowledged && (
+            <p class="alert-note">
+              <Icon name="check" /> Acknowledged by {alert.acknowledged.by},{" "}
+              <Ago at={alert.acknowledged.at} />
+              {alert.acknowledged.until !== undefined &&
+                `, until ${momentText(alert.acknowledged.until)}`}
+              {alert.acknowledged.comment && `: ${alert.acknowledged.comment}`}
+            </p>
+          )}
+          {silences.map((silence) => (
+            <p key={silence.id} class="alert-note muted">
+              <Icon name="mute" /> Silenced by {silence.createdBy || "an unknown author"}:{" "}
+              {silence.comment || "no comment"}
+            </p>
+          ))}
+          <Deliveries deliveries={alert.deliveries ?? []} />
+        </div>
       </div>
       <dl class="alert-facts num">
         <div>

@@ -1,6 +1,6 @@
 /** Imports an exported dashboard of Granary or Grafana: from a file, or from its text. */
 import { useSignal } from "@preact/signals";
-import { useId, useMemo } from "preact/hooks";
+import { useEffect, useId, useMemo } from "preact/hooks";
 import { api } from "../../api/client";
 import { navigate } from "../../app/address";
 import { countWithNoun } from "../../model/words";
@@ -11,6 +11,7 @@ import { exportedDashboard, freeName, isSlug, readExport, slugOf } from "../dash
 import { NameField, NO_SLUG, saveError } from "../dashboard/name-dialog";
 import { importGrafana, type Imported } from "./grafana/import";
 import { isGrafana } from "./grafana/parts";
+import { refusedQueries } from "./grafana/refused";
 
 /** The size limit of an imported file. */
 const FILE_BYTES_MAX = 4 * 1024 * 1024;
@@ -90,7 +91,7 @@ export function ImportDialog({ taken, onClose }: { taken: string[]; onClose: () 
         />
       </label>
       {typeof read === "object" && read.notes && (
-        <GrafanaNotes panels={read.dashboard.panels.length} notes={read.notes} />
+        <GrafanaNotes dashboard={read.dashboard} notes={read.notes} />
       )}
       <NameField name={name} onName={(text) => (typed.value = text)} />
     </FormDialog>
@@ -109,11 +110,21 @@ function readImport(text: string): ReadImport | string {
   return isGrafana(parsed) ? importGrafana(parsed) : { dashboard: exportedDashboard(parsed) };
 }
 
-function GrafanaNotes({ panels, notes }: { panels: number; notes: readonly string[] }) {
+function GrafanaNotes({ dashboard, notes: differences }: Imported) {
+  const refused = useSignal<string[]>([]);
+  useEffect(() => {
+    const abort = new AbortController();
+    refused.value = [];
+    void refusedQueries(dashboard, abort.signal).then((found) => {
+      if (!abort.signal.aborted) refused.value = found;
+    });
+    return () => abort.abort();
+  }, [dashboard]);
+  const notes = [...refused.value, ...differences];
   return (
     <div class="import-notes" role="status">
       <p>
-        A dashboard of Grafana: {countWithNoun(panels, "panel")} to import.
+        A dashboard of Grafana: {countWithNoun(dashboard.panels.length, "panel")} to import.
         {notes.length > 0 && " Differences:"}
       </p>
       {notes.length > 0 && (

@@ -2,7 +2,7 @@
 import type { Column } from "./order";
 
 export const COLUMN_NAMES: Record<Column, { short: string; long: string }> = {
-  state: { short: "State", long: "need of attention" },
+  state: { short: "State", long: "urgency" },
   host: { short: "Host", long: "name" },
   alerts: { short: "Alerts", long: "alerts" },
   pinged: { short: "Last ping", long: "last ping" },
