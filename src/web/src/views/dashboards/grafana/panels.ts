@@ -7,8 +7,10 @@ import { withPlainReferences } from "./variables";
 
 /** Grafana's number of columns. */
 const GRAFANA_COLUMNS = 24;
-/** The smallest chart that is readable, and the height of a heading. */
+/** The smallest charts that are readable: a legend of several series needs space, too. */
 const CHART_MIN = { w: 3, h: 6 };
+const CHART_OF_SEVERAL_MIN = { w: 3, h: 8 };
+/** The height of a heading. */
 const HEADING_HEIGHT = 2;
 const QUERIES_MAX = 20;
 const TITLE_CHARS_MAX = 120;
@@ -117,7 +119,7 @@ function chart(title: string, panel: Json, queries: PromqlQuery[]): ChartPanel {
     kind: "chart",
     title,
     queries,
-    ...sizeOf(panel, CHART_MIN),
+    ...sizeOf(panel, queries.length > 1 ? CHART_OF_SEVERAL_MIN : CHART_MIN),
     ...(stacking ? { stacked: true } : {}),
     ...(scale ? { log: true } : {}),
     ...(word ? { unit: word } : {}),
