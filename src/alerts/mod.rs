@@ -35,9 +35,10 @@ pub use message::{Message, MessageAlert, order_by_job, order_by_labels};
 pub use posted::{PostOutcome, PostableAlert, PostedAlerts, PostedFiring};
 pub use revision::{Review, ReviewTerms, next_to_review};
 pub use routing::{
-    Command, Discord, Email, Escalation, GroupKey, Groups, Http, Inhibitors, Integration, Opsgenie,
-    Pagerduty, PendingNotification, RESOLVE_TIMEOUT_MS, Receiver, Route, Routing, Secret, Slack,
-    SlackField, StoredGroup, Target, Teams, Telegram, Tls, Webhook, check_routing, read_http,
+    AlertDeliveries, AlertDelivery, Command, Discord, Email, Escalation, GroupKey, Groups, Http,
+    Inhibitors, Integration, Opsgenie, Pagerduty, PendingNotification, RESOLVE_TIMEOUT_MS,
+    Receiver, Route, Routing, Secret, Slack, SlackField, StoredGroup, Target, Teams, Telegram, Tls,
+    Webhook, check_routing, read_http,
 };
 pub use rule::{Action, AlertPolicy, NoData, Rule, RuleGroup};
 pub use schedule::{DueEvaluation, due, next_evaluation, skipped_evaluations};

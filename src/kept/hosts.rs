@@ -12,13 +12,26 @@ use parking_lot::{Mutex, RwLock};
 use crate::{
     clock::{Stopwatch, TrustedClock},
     model::{HostEventEntry, HostStatus, HostTotals, UnixMillis},
-    policy::{DOWN_AFTER_MS, Hosts, LATE_AFTER_MS, ListeningTime},
+    policy::{ChangedHosts, DOWN_AFTER_MS, Hosts, HostsVersion, LATE_AFTER_MS, ListeningTime},
     store::{Store, StoreError},
 };
 
 /// The known hosts. Clones are cheap.
 #[derive(Debug, Clone)]
 pub struct KnownHosts(Arc<SharedHosts>);
+
+/// A list of hosts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedHosts {
+    /// The time that determines the states.
+    pub at: UnixMillis,
+    /// The version, for a later list of changes.
+    pub version: HostsVersion,
+    /// The number of all hosts in each state when only changed hosts are listed.
+    pub totals: Option<HostTotals>,
+    /// The listed hosts.
+    pub changed: ChangedHosts,
+}
 
 #[derive(Debug)]
 struct SharedHosts {
@@ -112,6 +125,20 @@ impl KnownHosts {
     pub fn list(&self, name: Option<&str>) -> (UnixMillis, Vec<HostStatus>) {
         let now = self.now();
         (now.at, self.0.hosts.read().list(name, now))
+    }
+
+    /// Returns all hosts by name or one, or the hosts that changed since the version of a list, if
+    /// the version is of this run of the daemon.
+    pub fn listed(&self, name: Option<&str>, since: Option<HostsVersion>) -> ListedHosts {
+        let now = self.now();
+        let hosts = self.0.hosts.read();
+        let changed = since.and_then(|since| hosts.changed_since(since, now));
+        let totals = changed.is_some().then(|| hosts.totals(now));
+        let changed = changed.unwrap_or_else(|| {
+            let hosts = hosts.list(name, now);
+            ChangedHosts { hosts, ..ChangedHosts::default() }
+        });
+        ListedHosts { at: now.at, version: hosts.version(now), totals, changed }
     }
 
     /// Returns the number of hosts in each state.

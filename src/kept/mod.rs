@@ -41,7 +41,7 @@ pub use cardinality::{CardinalityAnswer, CountedName, KnownCardinality};
 pub use codes::{CodeAnswer, KnownCodes, NewCodeAnswer};
 pub use dashboard::Dashboard;
 pub use dashboards::{DashboardAnswer, DashboardsAnswer};
-pub use hosts::KnownHosts;
+pub use hosts::{KnownHosts, ListedHosts};
 pub use keys::{KeyAnswer, KeyFault, KnownKeys, NewKeyAnswer};
 pub use live::LiveValue;
 pub use near_names::{NearName, NearNames};

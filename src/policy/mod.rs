@@ -33,6 +33,6 @@ pub use admission::{Admission, KindConflicts, RefusalReason};
 pub use check_pass::CheckPass;
 pub use clock_trust::{ClockDoubt, Trust, TrustChange, TrustRules};
 pub use forecast::TurnForecast;
-pub use hosts::{DOWN_AFTER_MS, Hosts, LATE_AFTER_MS, ListeningTime};
+pub use hosts::{ChangedHosts, DOWN_AFTER_MS, Hosts, HostsVersion, LATE_AFTER_MS, ListeningTime};
 pub use sample_quota::SampleQuota;
 pub use snapshots::{KeptSnapshot, SnapshotPolicy, SnapshotRefusal, SnapshotRoom};

@@ -55,10 +55,10 @@ pub use graphite::{
     GraphiteStore, Line, NodeKinds, RenderAnswer, RenderRequest, TagsRequest, civil_text, list_tags,
 };
 pub use overview::{
-    BoundedBytes, FullestFilesystem, HostLines, HostsAnswer, HostsRemoved, ListedPartition,
-    PartitionState, SenderEntry, SenderEpoch, SendersAnswer, SendersRemoved, SharedSparklines,
-    Spark, Sparklines, SparklinesAnswer, StorageAnswer, StoredBytes, StoredGranularity,
-    StoredJournal, senders, storage,
+    BoundedBytes, FullestFilesystem, HostAlerts, HostLines, HostsAnswer, HostsRemoved,
+    ListedPartition, PartitionState, SenderEntry, SenderEpoch, SendersAnswer, SendersRemoved,
+    SharedSparklines, Spark, Sparklines, SparklinesAnswer, StorageAnswer, StoredBytes,
+    StoredGranularity, StoredJournal, senders, storage,
 };
 pub use pipeline::fuzz as fuzz_pipeline;
 pub use pipeline::{AggregateAnswer, AggregateRequest, aggregate};

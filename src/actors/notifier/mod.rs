@@ -20,7 +20,7 @@ use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
 
 use super::{Lifeline, Stop};
 use crate::{
-    alerts::{Groups, LabelSet, MessageTemplates, Routing},
+    alerts::{AlertDeliveries, Groups, LabelSet, MessageTemplates, Routing},
     clock::TrustedClock,
     kept::{KnownPostedAlerts, KnownRules, Records, fault_of},
     model::UnixMillis,
@@ -104,6 +104,7 @@ impl Notifier {
         let Some(routing) = self.parts.rules.routing() else {
             if self.parsed.take().is_some() {
                 self.parts.rules.note_unlisted(0);
+                self.parts.rules.note_deliveries(AlertDeliveries::new());
                 self.reset_receiver_metrics();
             }
             return;
@@ -113,6 +114,7 @@ impl Notifier {
             let templates = MessageTemplates::new(&routing.templates).unwrap_or_default();
             self.reset_receiver_metrics();
             self.seen = None;
+            self.parts.rules.note_deliveries(self.groups.deliveries(&routing));
             self.parsed =
                 Some(ParsedRouting { routing: routing.clone(), templates: templates.into() });
         }
@@ -139,9 +141,15 @@ impl Notifier {
         self.seen = seen;
     }
 
-    /// Stores the changes. After a failure they stay in memory until the process ends.
+    /// Publishes and stores the changes. After a failure they stay in memory until the process ends.
     fn store_groups(&mut self, now: UnixMillis) {
-        for (id, bytes) in self.groups.take_changes() {
+        let changes = self.groups.take_changes();
+        if let Some(ParsedRouting { routing, .. }) = &self.parsed
+            && !changes.is_empty()
+        {
+            self.parts.rules.note_deliveries(self.groups.deliveries(routing));
+        }
+        for (id, bytes) in changes {
             let outcome = match bytes {
                 Some(bytes) => self.records.put(&id, &bytes, now),
                 None => self.records.remove(&id),

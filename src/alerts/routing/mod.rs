@@ -11,7 +11,7 @@ mod receiver;
 mod route;
 
 pub use file::{RESOLVE_TIMEOUT_MS, check_routing, read_http};
-pub use groups::{Groups, PendingNotification, StoredGroup};
+pub use groups::{AlertDeliveries, AlertDelivery, Groups, PendingNotification, StoredGroup};
 pub use inhibition::Inhibitors;
 pub(crate) use interval::TimeInterval;
 pub use receiver::{

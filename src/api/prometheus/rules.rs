@@ -18,8 +18,8 @@ use super::{
 };
 use crate::{
     alerts::{
-        Action, Alert, AlertPolicy, AlertState, ExternalIdentity, FileFault, Rule, RuleGroup,
-        RuleReport, Silences, read_rules,
+        Action, Alert, AlertDeliveries, AlertPolicy, AlertState, ExternalIdentity, FileFault, Rule,
+        RuleGroup, RuleReport, Silences, fingerprint, read_rules,
     },
     kept::GroupStatus,
     model::UnixMillis,
@@ -70,16 +70,16 @@ fn list_active(call: &Call<'_>) -> Result<Answer, Fault> {
     let unread = call.parts.rules.unread();
     let entries = entries(&statuses) + entries(&unread);
     call.limits().reserve(entries * ENTRY_BYTES).map_err(fault)?;
-    let silenced = SilencesAtTime::now(call);
+    let notifications = NotificationsAtTime::now(call);
     let mut listed = Vec::new();
     for (group, status) in set.groups.iter().zip(&statuses) {
         for rule in &group.rules {
-            listed.extend(active_alerts(rule, status).map(|found| alert(found, &silenced)));
+            listed.extend(active_alerts(rule, status).map(|found| alert(found, &notifications)));
         }
     }
     let rules = unread.iter().flat_map(|status| status.state.rules.values());
     let alerts = rules.flat_map(|rule| &rule.alerts).filter(|alert| alert.is_active());
-    listed.extend(alerts.map(|found| alert(found, &silenced)));
+    listed.extend(alerts.map(|found| alert(found, &notifications)));
     Ok(Answer::new(Data::Json(json!({ "alerts": listed }).to_string().into())))
 }
 
@@ -97,24 +97,26 @@ fn active_alerts<'a>(rule: &Rule, status: &'a GroupStatus) -> impl Iterator<Item
     state.into_iter().flat_map(|rule| &rule.alerts).filter(|alert| alert.is_active())
 }
 
-/// The silences at one time.
-struct SilencesAtTime {
+/// The silences and the deliveries of alerts at one time.
+struct NotificationsAtTime {
     silences: Arc<Silences>,
     external: Arc<ExternalIdentity>,
+    deliveries: Arc<AlertDeliveries>,
     at: UnixMillis,
 }
 
-impl SilencesAtTime {
+impl NotificationsAtTime {
     fn now(call: &Call<'_>) -> Self {
         let (parts, at) = (call.parts, call.parts.clock.now());
-        Self { silences: parts.silences.current(), external: parts.rules.external(), at }
+        let (silences, external) = (parts.silences.current(), parts.rules.external());
+        Self { silences, external, deliveries: parts.rules.deliveries(), at }
     }
 }
 
 /// A selection of rules.
 struct RuleFilter<'a> {
     params: &'a Params,
-    silenced: SilencesAtTime,
+    notifications: NotificationsAtTime,
     alerting: bool,
     recording: bool,
     without_alerts: bool,
@@ -133,8 +135,8 @@ impl<'a> RuleFilter<'a> {
             }
         };
         let without_alerts = params.get("exclude_alerts") == Some("true");
-        let silenced = SilencesAtTime::now(call);
-        Ok(Self { params, silenced, alerting, recording, without_alerts })
+        let notifications = NotificationsAtTime::now(call);
+        Ok(Self { params, notifications, alerting, recording, without_alerts })
     }
 
     /// Returns true when a parameter is missing or lists the name.
@@ -214,8 +216,9 @@ impl<'a> RuleFilter<'a> {
             ("annotations", json!(policy.annotations)),
         ];
         if !self.without_alerts {
-            let alerts: Vec<_> =
-                active_alerts(rule, status).map(|found| alert(found, &self.silenced)).collect();
+            let alerts: Vec<_> = active_alerts(rule, status)
+                .map(|found| alert(found, &self.notifications))
+                .collect();
             listed.push(("alerts", json!(alerts)));
         }
         listed
@@ -231,7 +234,8 @@ fn health(report: &RuleReport) -> &'static str {
     }
 }
 
-fn alert(found: &Alert, SilencesAtTime { silences, external, at }: &SilencesAtTime) -> Value {
+fn alert(found: &Alert, notifications: &NotificationsAtTime) -> Value {
+    let NotificationsAtTime { silences, external, deliveries, at } = notifications;
     let is_no_data = found.state == AlertState::NoData;
     let state = if is_no_data { AlertState::Firing } else { found.state };
     let mut listed = json!({
@@ -255,10 +259,16 @@ fn alert(found: &Alert, SilencesAtTime { silences, external, at }: &SilencesAtTi
     if is_no_data {
         put("noData", json!(true));
     }
-    // Silences match alerts with their external labels.
-    let silenced_by = silences.silencing(&external.add_labels(&found.labels), *at);
+    // Silences and notifications have the external labels of alerts.
+    let labels = external.add_labels(&found.labels);
+    let silenced_by = silences.silencing(&labels, *at);
     if !silenced_by.is_empty() {
         put("silencedBy", json!(silenced_by));
+    }
+    if !deliveries.is_empty()
+        && let Some(delivered) = deliveries.get(&fingerprint(&labels))
+    {
+        put("deliveries", json!(delivered));
     }
     listed
 }

@@ -12,8 +12,8 @@ use tokio::sync::Mutex;
 use super::endpoints::respond;
 use crate::{
     api::QueryParts,
-    kept::KnownHosts,
-    query::{HostsAnswer, QueryError, Sparklines, run_with_retries},
+    kept::{KnownHosts, ListedHosts},
+    query::{HostAlerts, HostsAnswer, QueryError, Sparklines, run_with_retries},
 };
 
 /// The parameters of `GET /api/v1/hosts`.
@@ -22,6 +22,8 @@ use crate::{
 pub(super) struct HostsParams {
     /// The name of a host; all hosts without it.
     host: Option<String>,
+    /// The version of an earlier answer: the changes since then.
+    since: Option<String>,
 }
 
 pub(super) async fn hosts(
@@ -31,12 +33,42 @@ pub(super) async fn hosts(
     let params =
         params.map(Query::into_inner).map_err(|cause| QueryError::Invalid(cause.to_string()));
     respond("hosts", params, parts, |params, parts, budget| {
-        let (now, hosts) = parts.hosts.list(params.host.as_deref());
-        budget.reserve(HostsAnswer::bytes(&hosts))?;
+        if params.host.is_some() && params.since.is_some() {
+            let message = "host and since: use one of them".to_owned();
+            return Err(QueryError::Invalid(message));
+        }
+        let since = params.since.as_deref().map(str::parse).transpose();
+        let since = since.map_err(QueryError::Invalid)?;
+        let ListedHosts { at, version, totals, changed } =
+            parts.hosts.listed(params.host.as_deref(), since);
+        budget.reserve(HostsAnswer::bytes(&changed.hosts))?;
         let after = (KnownHosts::LATE_AFTER_MS, KnownHosts::DOWN_AFTER_MS);
-        Ok(HostsAnswer::new(hosts, after, now))
+        let listed = HostsAnswer::new(changed.hosts, after, at);
+        let alerts = match &params.host {
+            None => firing_alerts(parts),
+            Some(_) => HostAlerts::new(),
+        };
+        budget.reserve(HostsAnswer::bytes_beside_hosts(&changed.pings, &alerts))?;
+        Ok(HostsAnswer {
+            is_partial: totals.is_some(),
+            totals: totals.unwrap_or(listed.totals),
+            version: version.to_string(),
+            pings: changed.pings,
+            alerts,
+            ..listed
+        })
     })
     .await
+}
+
+/// Counts the firing alerts of hosts that are not silenced.
+fn firing_alerts(parts: &QueryParts) -> HostAlerts {
+    let (silences, external) = (parts.silences.current(), parts.rules.external());
+    let now = parts.clock.now();
+    parts.rules.firing_by_host(&|labels| {
+        // Silences match alerts with their external labels.
+        !silences.silencing(&external.add_labels(labels), now).is_empty()
+    })
 }
 
 /// The sparklines of all hosts, which concurrent requests share. Clones are cheap.

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// The maximum number of panels of a dashboard.
-const PANELS_MAX: usize = 100;
+const PANELS_MAX: usize = 200;
 /// The maximum number of queries of a panel.
 const QUERIES_MAX: usize = 20;
 /// The maximum number of variables of a dashboard.
@@ -257,7 +257,7 @@ mod tests {
             ("/color", json!(1), "color: unknown field `color`"),
             ("/variables/0/name", json!("a b"), "variables[0].name: use letters, digits"),
             ("/variables", json!({}), "variables: invalid type: map"),
-            ("/panels", repeated(chart(), 101), "panels: 101 exceed the limit of 100"),
+            ("/panels", repeated(chart(), 201), "panels: 201 exceed the limit of 200"),
             ("/panels/1/id", json!("a"), "panels[1].id: another panel has it"),
             ("/panels/1/id", json!("../x"), "panels[1].id: use letters, digits"),
             ("/panels/1/x", json!(7), "panels[1]: columns 7 to 13 are outside of 0 to 12"),

@@ -3,6 +3,7 @@
 //! Must never know: HTTP, the evaluation of rules.
 
 mod acknowledging;
+mod firing;
 mod notified;
 mod routing;
 mod sources;
@@ -30,7 +31,8 @@ use status::notified;
 
 use crate::{
     alerts::{
-        Action, Alert, AlertState, ExternalIdentity, GroupHistory, GroupState, Routing, RuleGroup,
+        Action, Alert, AlertDeliveries, AlertState, ExternalIdentity, GroupHistory, GroupState,
+        Routing, RuleGroup,
     },
     clock::{Clock, SystemClock},
     model::{UnixMillis, with_causes, with_noun},
@@ -54,6 +56,8 @@ struct SharedRules {
     notified_changes: AtomicU64,
     /// The number of firing alerts that no message lists.
     unlisted: AtomicUsize,
+    /// The deliveries of firing alerts.
+    deliveries: RwLock<Arc<AlertDeliveries>>,
     /// The reason why the last load failed.
     fault: Mutex<Option<String>>,
     acknowledgements: AcknowledgementQueue,
@@ -111,6 +115,7 @@ impl KnownRules {
             unread: RwLock::default(),
             notified_changes: AtomicU64::default(),
             unlisted: AtomicUsize::default(),
+            deliveries: RwLock::default(),
             acknowledgements: AcknowledgementQueue::default(),
         }))
     }

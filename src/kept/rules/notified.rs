@@ -5,13 +5,24 @@
 use std::sync::{Arc, atomic::Ordering};
 
 use super::{GroupStatus, KnownRules, RuleSet};
-use crate::alerts::{Alert, ExternalIdentity, MessageAlert, RuleGroup};
+use crate::alerts::{Alert, AlertDeliveries, ExternalIdentity, MessageAlert, RuleGroup};
 
 impl KnownRules {
     /// Returns the number of changes of notified alerts: while it stays the same, a reader's copy
     /// is current.
     pub fn notified_changes(&self) -> u64 {
         self.0.notified_changes.load(Ordering::Acquire)
+    }
+
+    /// Publishes the deliveries of firing alerts.
+    pub(crate) fn note_deliveries(&self, deliveries: AlertDeliveries) {
+        *self.0.deliveries.write() = deliveries.into();
+    }
+
+    /// Returns the deliveries of firing alerts, by the fingerprints of their labels with the
+    /// external labels.
+    pub fn deliveries(&self) -> Arc<AlertDeliveries> {
+        self.0.deliveries.read().clone()
     }
 
     /// Returns the states of all groups with notified alerts, and true when all of them are known.

@@ -27,6 +27,8 @@ pub(super) struct Host {
     /// The agents in order of program and name.
     agents: Vec<Agent>,
     events: VecDeque<HostEvent>,
+    /// The listening time of the last ping in this run that reported more than presence.
+    pub(super) described_ms: Option<i64>,
     /// The host's position in the order of last pings, the longest silent first.
     pub(super) order: u64,
     /// True when the stored record is outdated.
@@ -236,8 +238,13 @@ impl Host {
         self.agents.iter().max_by_key(|agent| (agent.heard_ms, Reverse(agent.record.silent_ms)))
     }
 
+    /// Returns the listening time of the last ping in this run.
+    pub(super) fn heard_ms(&self) -> Option<i64> {
+        self.agents.iter().filter_map(|agent| agent.heard_ms).max()
+    }
+
     /// Returns the time of the last ping.
-    fn pinged(&self) -> i64 {
+    pub(super) fn pinged(&self) -> i64 {
         self.last().map_or(0, |last| last.record.pinged)
     }
 

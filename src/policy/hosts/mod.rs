@@ -6,11 +6,13 @@
 //! wall clock only dates events. Must never know: where hosts are stored, who asks.
 
 mod admission;
+mod changes;
 mod host;
 mod presence;
 #[cfg(test)]
 mod tests;
 
+pub use changes::{ChangedHosts, HostsVersion};
 pub use presence::{DOWN_AFTER_MS, LATE_AFTER_MS, state_of};
 
 use std::{
@@ -98,7 +100,10 @@ impl Hosts {
             None => Host::new(self.removed.remove(&name)),
         };
         let is_news = host.ping(ping, now, self.since);
-        self.has_news |= is_news == Ok(true);
+        if is_news == Ok(true) {
+            host.described_ms = Some(now.listened_ms);
+            self.has_news = true;
+        }
         self.insert(name, host);
         is_news
     }

@@ -1,5 +1,7 @@
 //! States and events, compared with a naive model that remembers everything.
 
+mod following;
+
 use std::collections::{BTreeMap, VecDeque};
 
 use granary_protocol::Ping;
@@ -7,6 +9,7 @@ use proptest::prelude::*;
 
 use super::{host::EVENTS_MAX, *};
 use crate::model::{HostState, StoredHosts};
+use following::Follower;
 
 const START: i64 = 1_795_000_000_000;
 
@@ -144,6 +147,7 @@ struct World {
     wall: i64,
     since: i64,
     listened: i64,
+    follower: Follower,
 }
 
 impl World {
@@ -158,6 +162,7 @@ impl World {
             wall: START,
             since: START,
             listened: 0,
+            follower: Follower::default(),
         }
     }
 
@@ -217,9 +222,14 @@ impl World {
         }
     }
 
-    fn check(&self) {
+    fn check(&mut self) {
         let now = self.now();
         let listed = self.hosts.list(None, now);
+        self.follower.refresh(&self.hosts, now);
+        let facts = |status: &HostStatus| {
+            (status.host.clone(), (status.state, status.pinged, status.tags.clone()))
+        };
+        assert_eq!(self.follower.known, listed.iter().map(facts).collect());
         assert_eq!(listed.len(), self.model.hosts.len());
         for (status, (name, model)) in listed.iter().zip(&self.model.hosts) {
             let state = match model.expected.values().min() {

@@ -7,7 +7,7 @@ mod senders;
 mod sparklines;
 mod storage;
 
-pub use hosts::{HostsAnswer, HostsRemoved};
+pub use hosts::{HostAlerts, HostsAnswer, HostsRemoved};
 pub use senders::{SenderEntry, SenderEpoch, SendersAnswer, SendersRemoved, senders};
 pub use sparklines::{
     FullestFilesystem, HostLines, SharedSparklines, Spark, Sparklines, SparklinesAnswer,

@@ -1,10 +1,11 @@
 /** Alerts: active alerts, acknowledgements, silences, history, and rules made from charts. */
 import { readFile } from "node:fs/promises";
+import { createServer } from "node:http";
 import type { Page } from "@playwright/test";
 import type { Alert } from "../src/api/types";
 import { chooseFromMenu, recordDrawnTexts } from "./support/charts";
-import { HOST, hostSamples } from "./support/data";
-import type { Daemon } from "./support/daemon";
+import { freePort, type Daemon } from "./support/daemon";
+import { HOST, hostSamples, ping } from "./support/data";
 import { drawnChart } from "./support/drawn";
 import { eventually } from "./support/eventually";
 import { expect, test } from "./support/test";
@@ -263,6 +264,47 @@ test("a link to a rule finds each severity, and links to the others", async ({
   await expect(current).toHaveText("warning");
 });
 
+test("the fleet shows hosts with urgent alerts first, and who was notified", async ({
+  page,
+  startDaemon,
+}) => {
+  const expr = (host: string) => `'last_over_time(heat{host="${host}"}[3h]) > 0'`;
+  const rules = [
+    `  - {alert: Warm, expr: ${expr("a-warm")}, labels: {severity: warning}}\n`,
+    `  - {alert: Hot, expr: ${expr("b-hot")}, labels: {severity: critical}}\n`,
+  ];
+  // Nobody listens on the second port.
+  const [heard, unheard] = [await freePort(), await freePort()];
+  const server = createServer((_, answer) => answer.end()).listen(heard, "127.0.0.1");
+  const receiver = (port: number) => `{url: 'http://127.0.0.1:${port}'}`;
+  const daemon = await startDaemon({
+    "rules.yml": `groups:\n- name: own\n  interval: 1s\n  rules:\n${rules.join("")}`,
+    "receivers.yml":
+      "route: {receiver: ops, group_wait: 0s, group_by: [alertname]}\nreceivers:\n- name: ops\n" +
+      `  webhook_configs: [${receiver(heard)}, ${receiver(unheard)}]\n`,
+  });
+  await daemon.postPings(["a-warm", "b-hot", "c-well"].map((host) => ping(host)));
+  const time = Date.now() - 60_000;
+  await daemon.postSamples(
+    ["a-warm", "b-hot"].map((host) => ({ metric: "heat", tags: { host }, time, value: 1 })),
+  );
+  await page.goto(daemon.url);
+  const rows = page.getByRole("grid", { name: "Hosts" }).getByRole("row");
+  // The fleet follows by changes, every 10 seconds.
+  await expect(rows.nth(1)).toContainText("b-hot", { timeout: 20_000 });
+  await expect(rows.nth(2)).toContainText("a-warm");
+  await expect(rows.nth(3)).toContainText("c-well");
+  await expect(rows.getByRole("link", { name: /^Alerts of/ })).toHaveCount(2);
+  await page.getByRole("link", { name: "Alerts of b-hot: 1 critical" }).click();
+  const row = alertRows(page, "Hot");
+  await expect(row).toContainText("Sent to ops (webhook/0)", { timeout: 20_000 });
+  await expect(row).toContainText("Not yet sent to ops (webhook/1)");
+  await row.getByRole("link", { name: "Hot" }).click();
+  const week = page.getByRole("region", { name: "Last 7 days" });
+  await expect(week).toContainText("The rule would have fired 1 time on 1 series");
+  server.close();
+});
+
 test("many alerts of a rule are one line, and a host names what fires on it", async ({
   page,
   startDaemon,
@@ -302,13 +344,15 @@ test("many alerts of a rule are one line, and a host names what fires on it", as
   await dialog.getByLabel("Name", { exact: true }).fill("Ann");
   await dialog.getByRole("button", { name: "Acknowledge", exact: true }).click();
   await expect(page.getByText("Acknowledged by Ann")).toHaveCount(6);
-  await page
-    .getByRole("group", { name: "Severity" })
-    .getByRole("button", { name: "critical" })
-    .click();
+  const severity = (name: string) =>
+    page.getByRole("group", { name: "Severity" }).getByRole("button", { name });
+  await severity("critical").click();
   await expect(page).toHaveURL(/severity=critical/);
   await expect(group).toBeHidden();
   await expect(page.locator(".alert-row")).toHaveCount(1);
+  await severity("info").click();
+  await expect(group).toBeVisible();
+  await expect(severity("critical")).toHaveAttribute("aria-pressed", "true");
 
   await page.goto(`${daemon.url}/hosts/h2`);
   const firing = page.getByRole("list", { name: "Firing alerts" });

@@ -1,9 +1,10 @@
 /** The types of src/api/types have the same fields as a real daemon's answers. */
+import { createServer } from "node:http";
 import { ApiError } from "../src/api/client";
 import type { ChartParams } from "../src/api/client";
 import type { Dashboard } from "../src/api/types";
 import { ACCESS, addUser, firstLink, PASSWORD, totpCode } from "./support/access";
-import type { Daemon } from "./support/daemon";
+import { freePort, type Daemon } from "./support/daemon";
 import { HOST, hostSamples, NOW, ping } from "./support/data";
 import { eventually } from "./support/eventually";
 import { expect, test } from "./support/test";
@@ -28,10 +29,11 @@ const RULES = `groups:
   - alert: Failing
     expr: last_over_time(system_cpu_user[3h]) * on (none) {__name__=~"system_load_.*"} < 0
 `;
-const RECEIVERS = `route: {receiver: duty}
+/** A receiver that gets notifications on a port, and does not get them on another. */
+const receivers = (port: number) => `route: {receiver: duty, group_wait: 0s}
 receivers:
 - name: duty
-  webhook_configs: [{url: 'http://127.0.0.1:9/'}]
+  webhook_configs: [{url: 'http://127.0.0.1:9/'}, {url: 'http://127.0.0.1:${port}/'}]
 `;
 const SETTINGS =
   "[storage]\ncheckpoint_interval = '1s'\ndisk_max = '90%'\n\
@@ -70,9 +72,11 @@ const api = recordingApi(values);
 const valuesWithWarnings: typeof values = new Map();
 
 test("answers have exactly the fields that the page's types declare", async ({ startDaemon }) => {
+  const port = await freePort();
+  const receiver = createServer((_, answer) => answer.end()).listen(port, "127.0.0.1");
   const daemon = await startDaemon({
     "rules.yml": RULES,
-    "receivers.yml": RECEIVERS,
+    "receivers.yml": receivers(port),
     "granary.toml": SETTINGS,
   });
   await daemon.postSamples(hostSamples(HOST, 1, 0));
@@ -109,6 +113,7 @@ test("answers have exactly the fields that the page's types declare", async ({ s
     });
   } finally {
     globalThis.fetch = realFetch;
+    receiver.close();
   }
   const names = [...values.keys()].map((key) => key.split(" ")[0] ?? "");
   expect(Object.keys(api).filter((name) => !names.includes(name))).toEqual([]);
@@ -128,11 +133,14 @@ async function requestSeries() {
   await api.find({ q: "load", limit: 5 });
   await api.facets({ metric: "system_load_1m", tags: `host=${HOST}` });
   await api.facets({ metric: "system_lod_1m" });
-  await api.hosts({ host: HOST });
+  const { version } = await api.hosts({ host: HOST });
+  await api.hosts({ since: version });
+  await api.hosts();
   await api.sparklines();
   await api.removeHost("gone");
   const [start, end] = [range.start / 1000, range.end / 1000];
   await api.queryRange({ query: "rate(system_load_1m[5m])", start, end, step: 60 });
+  await api.formatQuery("up  +1");
   await api.query({ query: "quantile(2, system_load_1m)", time: end });
 }
 
@@ -152,6 +160,10 @@ async function requestAlerts(daemon: Daemon) {
       .flatMap(({ rules }) => rules)
       .map((rule) => (rule.type === "alerting" && rule.alerts?.length ? rule.state : rule.health));
   await expect.poll(states).toEqual(["ok", "firing", "firing", "firing", "err"]);
+  await eventually("alerts are delivered and pending", async () => {
+    const text = JSON.stringify(await api.rules());
+    return text.includes('"pendingSince":') && text.includes('"at":');
+  });
   await daemon.postSamples([{ metric: "pulse", tags: {}, time: Date.now(), value: 0 }]);
   const labels = { alertname: "LoadHigh", host: HOST };
   await api.acknowledge(labels, "Ann", "looking", NOW + HOUR);

@@ -195,6 +195,46 @@ test("an exported dashboard is imported unchanged", async ({ page, daemon }) => 
   );
 });
 
+test("a dashboard of Grafana is imported, with what it lacks, and drawn", async ({
+  page,
+  daemon,
+  watch,
+}) => {
+  watch.permit(/status of 400/);
+  const gridPos = { x: 0, y: 0, w: 12, h: 8 };
+  const panel = (type: string, title: string, expr: string) => ({
+    ...{ type, title, gridPos },
+    targets: [{ expr, legendFormat: "{{host}}", refId: "A" }],
+  });
+  const grafana = {
+    schemaVersion: 41,
+    title: "From Grafana",
+    templating: {
+      list: [{ name: "node", type: "query", query: "label_values(system_load_1m, host)" }],
+    },
+    panels: [
+      panel("timeseries", "Load", 'avg_over_time(system_load_1m{host="$node"}[$__interval])'),
+      panel("timeseries", "Wrong", "sum(a, b)"),
+      panel("gauge", "Load now", 'system_load_1m{host=~"$node"}'),
+    ],
+  };
+  await page.goto("/dashboards");
+  await clickButton(page, "Import");
+  const dialog = page.getByRole("dialog");
+  await dialog.getByRole("textbox", { name: "JSON" }).fill(JSON.stringify(grafana));
+  await expect(dialog).toContainText("3 panels to import");
+  await expect(dialog).toContainText(/Rejected expressions \(parse error: .*\): Wrong/);
+  await expect(dialog).toContainText("Panels of type gauge show lines: Load now");
+  await dialog.getByRole("button", { name: "Import", exact: true }).click();
+  await expect(page).toHaveURL("/dashboards/from-grafana");
+  const { panels } = (await storedDashboard(daemon, "from-grafana")).dashboard;
+  expect(panels.map(({ title }) => title)).toEqual(["Load", "Wrong", "Load now"]);
+  for (const title of ["Load", "Load now"]) {
+    const drawn = await drawnChart(page, title);
+    expect(Object.keys(drawn.series).length).toBeGreaterThan(0);
+  }
+});
+
 test("variables are in the address and filter the charts", async ({ page, daemon }) => {
   const queries = [{ kind: "metric" as const, metric: "system_load_1m", tags: "host=$host" }];
   const panel: Panel = { ...chartPanel("load", {}, ""), kind: "chart", queries };

@@ -6,6 +6,7 @@
 //! and the record contains the confirmed messages. Must never know: the store, the clock, how
 //! anything is sent.
 
+mod delivered;
 mod delivery;
 mod group;
 mod member;
@@ -13,6 +14,8 @@ mod placing;
 mod room;
 #[cfg(test)]
 mod tests;
+
+pub use delivered::{AlertDeliveries, AlertDelivery};
 
 use std::{
     cell::LazyCell,

@@ -457,3 +457,39 @@ fn a_refusal_of_an_earlier_decision_drops_nothing_of_a_later_one() {
     world.groups.refuse(&earlier);
     assert_eq!(world.deliver_all()[0].1, (names(""), names("a b")));
 }
+
+/// People must see who was notified: deliveries survive a crash, and name what is still pending.
+#[test]
+fn readers_see_who_was_notified_and_which_notifications_are_pending() {
+    let mut world = World::new(two_integrations());
+    world.fire("a");
+    for _ in 0..4 {
+        world.step();
+        world.now += STEP_MS;
+    }
+    let decided_at = world.now - STEP_MS;
+    assert_eq!(world.deliver_to(|integration| integration == "webhook/0").len(), 1);
+    world.crash();
+    let deliveries = world.groups.deliveries(&world.routing);
+    let key = alert("a", 0, None).fingerprint();
+    let found: Vec<_> = deliveries[&key]
+        .iter()
+        .map(|found| {
+            (found.receiver.as_str(), found.integration.as_str(), found.at, found.pending_since)
+        })
+        .collect();
+    assert_eq!(
+        found,
+        [
+            ("one", "webhook/0", Some(decided_at), None),
+            ("one", "webhook/1", None, Some(decided_at)),
+        ]
+    );
+    world.fire("b");
+    assert!(
+        !world.groups.deliveries(&world.routing).contains_key(&alert("b", 0, None).fingerprint())
+    );
+    world.end("a");
+    world.run(120_000);
+    assert!(!world.groups.deliveries(&world.routing).contains_key(&key));
+}

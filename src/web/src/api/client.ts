@@ -199,7 +199,9 @@ export const api = {
   ) => get<t.PromqlAnswer<t.PromqlMatrix>>("/api/v1/query_range", params, signal),
   query: (params: { query: string; time?: number }, signal?: AbortSignal) =>
     get<t.PromqlAnswer<t.PromqlVector>>("/api/v1/query", params, signal),
-  hosts: (params: { host?: string } = {}, signal?: AbortSignal) =>
+  formatQuery: (query: string, signal?: AbortSignal) =>
+    get<t.PromqlAnswer<string>>("/api/v1/format_query", { query }, signal),
+  hosts: (params: { host?: string; since?: string } = {}, signal?: AbortSignal) =>
     get<t.HostsAnswer>("/api/v1/hosts", params, signal),
   sparklines: (signal?: AbortSignal) =>
     get<t.SparklinesAnswer>("/api/v1/hosts/sparklines", {}, signal),

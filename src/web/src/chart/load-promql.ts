@@ -4,6 +4,7 @@ import type { PromqlMatrix, PromqlQuery } from "../api/types";
 import { slotOf, slotStarts, type Window } from "../model/timeframe";
 import { partOfPromql, type Part } from "./data";
 import type { ChartRequest } from "./chart-spec";
+import { fillIntervals } from "./interval-variables";
 
 export async function loadPromql(
   query: PromqlQuery,
@@ -13,10 +14,11 @@ export async function loadPromql(
   const times = evaluationTimes(window, now());
   const expression = query.expression;
   const step = slotOf(window.resolution);
+  const filled = fillIntervals(expression, step, window.end - window.start);
   const answers = await Promise.all(
     evenRuns(times, step).map(([start, end]) => {
       const seconds = { start: start / 1000, end: end / 1000, step: step / 1000 };
-      return api.queryRange({ query: expression, ...seconds }, signal);
+      return api.queryRange({ query: filled, ...seconds }, signal);
     }),
   );
   const matrices = answers.map(({ data, error }) => {

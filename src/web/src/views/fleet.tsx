@@ -7,6 +7,7 @@ import { useResource } from "../api/resource";
 import type { HostsAnswer, SparklinesAnswer } from "../api/types";
 import { Empty, Failed } from "../parts/states";
 import { choiceOf } from "./fleet/choice";
+import { followHosts } from "./fleet/follow";
 import { Filters } from "./fleet/filters";
 import { FirstHost } from "./fleet/first-host";
 import { FleetTable } from "./fleet/fleet-table";
@@ -23,9 +24,8 @@ const LATE_SAMPLES_MS = 8_000;
 const untilNextPoint = () => 60_000 - (now() % 60_000) + LATE_SAMPLES_MS;
 
 export function Fleet() {
-  const hosts = useResource("hosts", (signal) => api.hosts({}, signal), {
-    everyMs: HOSTS_REFRESH_MS,
-  }).value;
+  const loadHosts = useMemo(() => followHosts(api.hosts), []);
+  const hosts = useResource("hosts", loadHosts, { everyMs: HOSTS_REFRESH_MS }).value;
   const lines = useResource("lines", api.sparklines, { everyMs: untilNextPoint }).value;
   const removing = useSignal<string | undefined>(undefined);
   useEffect(() => {
@@ -86,7 +86,7 @@ interface HostsProps {
 function Hosts({ answer, lines, linesFailed, remove }: HostsProps) {
   const params = address.value.params;
   const choice = useMemo(() => choiceOf(params), [params]);
-  const rows = useMemo(() => rowsOf(answer.hosts, lines?.hosts), [answer, lines]);
+  const rows = useMemo(() => rowsOf(answer.hosts, lines?.hosts, answer.alerts), [answer, lines]);
   const ranks = useRanks(answer);
   const filtered = useMemo(() => filterRows(rows, choice), [rows, choice]);
   const sorted = useMemo(() => sortRows(filtered, choice, ranks), [filtered, choice, ranks]);

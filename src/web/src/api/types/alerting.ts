@@ -62,6 +62,21 @@ export interface Alert {
   acknowledged?: Acknowledgement;
   /** IDs of the silences that suppress its notifications. */
   silencedBy?: string[];
+  /** The deliveries to receivers; absent while no receiver was notified. */
+  deliveries?: AlertDelivery[];
+}
+
+/** The delivery of an alert to an integration of a receiver. */
+export interface AlertDelivery {
+  receiver: string;
+  /** `webhook/0` */
+  integration: string;
+  /** The last confirmed notification with the alert. */
+  at?: number;
+  /** The time since which a notification with the alert is pending. */
+  pendingSince?: number;
+  /** True if the receiver refused the pending notification. */
+  isRefused: boolean;
 }
 
 /** An acknowledgement of an alert. */

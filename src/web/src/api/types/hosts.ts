@@ -8,7 +8,17 @@ export interface HostsAnswer {
   down_after_ms: number;
   totals: Record<HostState, number>;
   hosts: Host[];
+  /** The version of the list, for a later request of its changes. */
+  version: string;
+  /** True if `hosts` contains only changed hosts. */
+  is_partial: boolean;
+  /** The latest pings of hosts without other changes, in a partial answer. */
+  pings: Record<string, number>;
+  alerts: HostAlerts;
 }
+
+/** The number of firing alerts that are not silenced, by host and severity. */
+export type HostAlerts = Record<string, Record<string, number>>;
 
 export type HostState = "up" | "late" | "down" | "stopped";
 

@@ -7,6 +7,7 @@ import { Icon } from "../../parts/icon";
 import { Search } from "../../parts/search";
 import { Empty } from "../../parts/states";
 import {
+  chosenSeverities,
   commonLabels,
   filterAlerts,
   groupsOf,
@@ -17,11 +18,13 @@ import {
   severitiesOf,
   severityOf,
   valueText,
+  withSeverity,
   type AlertGroup,
   type ListedAlert,
 } from "./listed";
 import { AcknowledgeDialog } from "./acknowledge-dialog";
 import { momentText } from "../../app/moment";
+import { Deliveries } from "./deliveries";
 import { SilenceDialog } from "./silence-dialog";
 
 const search = param("q");
@@ -41,7 +44,8 @@ interface Props extends RowsProps {
 
 export function AlertList({ listed, groups, silences, onChange }: Props) {
   if (groups.length === 0) return <NoRules />;
-  const filtered = filterAlerts(listed, search.value, state.value, severity.value);
+  const severities = chosenSeverities(severity.value);
+  const filtered = filterAlerts(listed, search.value, state.value, severities);
   return (
     <section class="card section">
       <div class="card-head">
@@ -81,18 +85,19 @@ export function AlertList({ listed, groups, silences, onChange }: Props) {
   );
 }
 
-/** The choice of one severity. */
+/** The choice of severities; none means all. */
 function Severities({ listed }: { listed: readonly ListedAlert[] }) {
   const severities = severitiesOf(listed);
-  if (severities.length < 2 && severity.value === "") return null;
+  const chosen = chosenSeverities(severity.value);
+  if (severities.length < 2 && chosen.length === 0) return null;
   return (
     <div class="choices" role="group" aria-label="Severity">
       {severities.map(({ name, count }) => (
         <button
           key={name}
           type="button"
-          aria-pressed={severity.value === name}
-          onClick={() => setParams({ severity: severity.value === name ? undefined : name })}
+          aria-pressed={chosen.includes(name)}
+          onClick={() => setParams({ severity: withSeverity(severity.value, name) })}
         >
           {name} <span class="num">{count.toLocaleString("en")}</span>
         </button>
@@ -244,21 +249,24 @@ function Row({ listed, silences, onOpenDialog }: RowProps) {
             </li>
           ))}
         </ul>
-        {alert.acknowledged && (
-          <p class="alert-note">
-            <Icon name="check" /> Acknowledged by {alert.acknowledged.by},{" "}
-            <Ago at={alert.acknowledged.at} />
-            {alert.acknowledged.until !== undefined &&
-              `, until ${momentText(alert.acknowledged.until)}`}
-            {alert.acknowledged.comment && `: ${alert.acknowledged.comment}`}
-          </p>
-        )}
-        {silences.map((silence) => (
-          <p key={silence.id} class="alert-note muted">
-            <Icon name="mute" /> Silenced by {silence.createdBy || "an unknown author"}:{" "}
-            {silence.comment || "no comment"}
-          </p>
-        ))}
+        <div class="alert-notes">
+          {alert.acknowledged && (
+            <p class="alert-note">
+              <Icon name="check" /> Acknowledged by {alert.acknowledged.by},{" "}
+              <Ago at={alert.acknowledged.at} />
+              {alert.acknowledged.until !== undefined &&
+                `, until ${momentText(alert.acknowledged.until)}`}
+              {alert.acknowledged.comment && `: ${alert.acknowledged.comment}`}
+            </p>
+          )}
+          {silences.map((silence) => (
+            <p key={silence.id} class="alert-note muted">
+              <Icon name="mute" /> Silenced by {silence.createdBy || "an unknown author"}:{" "}
+              {silence.comment || "no comment"}
+            </p>
+          ))}
+          <Deliveries deliveries={alert.deliveries ?? []} />
+        </div>
       </div>
       <dl class="alert-facts num">
         <div>

@@ -2,6 +2,7 @@ import { expect, it } from "vitest";
 import type { Alert, AlertingRule, RuleGroup } from "../../api/types";
 import {
   alertsOf,
+  chosenSeverities,
   commonLabels,
   filterAlerts,
   firingOn,
@@ -11,6 +12,7 @@ import {
   ruleNamed,
   severitiesOf,
   valueText,
+  withSeverity,
 } from "./listed";
 
 const alert = (labels: Record<string, string>, changes: Partial<Alert> = {}): Alert => ({
@@ -77,7 +79,11 @@ it("groups many alerts of a rule at the place of the first, and filters by sever
     { name: "critical", count: 1 },
     { name: "warning", count: 5 },
   ]);
-  expect(filterAlerts(listed, "", "", "warning")).toHaveLength(5);
+  expect(filterAlerts(listed, "", "", ["warning"])).toHaveLength(5);
+  expect(filterAlerts(listed, "", "", ["warning", "critical"])).toHaveLength(6);
+  expect(chosenSeverities(withSeverity("warning", "critical"))).toEqual(["warning", "critical"]);
+  expect(withSeverity("warning,critical", "warning")).toBe("critical");
+  expect(chosenSeverities("")).toEqual([]);
   expect(groupsOf([])).toEqual([]);
   const ofRule = listed.filter(({ rule }) => rule.name === "HostAdded");
   expect(commonLabels(ofRule)).toEqual({ alertname: "High", severity: "warning" });

@@ -20,10 +20,16 @@ export function severityOf({ labels }: { labels: Tags }): string {
   return labels["severity"] ?? "";
 }
 
-function rankOf(alert: Alert): number {
-  const place = SEVERITIES.indexOf(severityOf(alert).toLowerCase());
+/** The rank of a severity: 0 is the worst. */
+export function rankOfSeverity(name: string): number {
+  const place = SEVERITIES.indexOf(name.toLowerCase());
   return place < 0 ? SEVERITIES.length : place;
 }
+
+/** True if alerts of the severity need somebody now. */
+export const isUrgent = (name: string) => rankOfSeverity(name) < SEVERITIES.indexOf("warning");
+
+const rankOf = (alert: Alert) => rankOfSeverity(severityOf(alert));
 
 export function alertsOf(groups: readonly RuleGroup[]): ListedAlert[] {
   const listed = groups.flatMap((group) =>
@@ -117,18 +123,30 @@ export function filterAlerts(
   listed: readonly ListedAlert[],
   text: string,
   state: string,
-  severity = "",
+  severities: readonly string[] = [],
 ): ListedAlert[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   return listed.filter((row) => {
     const { alert } = row;
     const shownState = isSilenced(row) ? "silenced" : alert.state;
     if (state !== "" && state !== shownState) return false;
-    if (severity !== "" && severity !== severityOf(alert)) return false;
+    if (severities.length > 0 && !severities.includes(severityOf(alert))) return false;
     const texts = [...Object.entries(alert.labels), ...Object.entries(alert.annotations)];
     const all = texts.map(([name, value]) => `${name}=${value}`.toLowerCase()).join("\n");
     return words.every((word) => all.includes(word));
   });
+}
+
+/** The severities in a parameter of the address, separated by commas. */
+export function chosenSeverities(param: string): string[] {
+  return param.split(",").filter(Boolean);
+}
+
+/** The parameter after a click on a severity, which chooses it or removes it. */
+export function withSeverity(param: string, name: string): string {
+  const chosen = chosenSeverities(param);
+  const others = chosen.filter((severity) => severity !== name);
+  return (others.length < chosen.length ? others : [...chosen, name]).join(",");
 }
 
 /** The labels that distinguish an alert from others of its rule. */

@@ -13,6 +13,7 @@ import { Rows } from "./alert-list";
 import { HistoryCard } from "./history-card";
 import { instantOf, nameOfRule, namesakes, severityOf, type ListedAlert } from "./listed";
 import { RuleState } from "./rule-groups";
+import { WeekCard } from "./week-card";
 
 interface Props {
   group: RuleGroup;
@@ -40,6 +41,7 @@ export function RulePage({ group, rule, listed, silences, onChange }: Props) {
         <RuleState rule={rule} />
         <Namesakes group={group} rule={rule} />
       </div>
+      <MeasuredChart key={name} rule={rule} />
       <Facts group={group} rule={rule} />
       {rule.type === "alerting" && ofRule.length > 0 && (
         <section class="card section">
@@ -49,7 +51,7 @@ export function RulePage({ group, rule, listed, silences, onChange }: Props) {
           <Rows listed={ofRule} silences={silences} onChange={onChange} />
         </section>
       )}
-      <MeasuredChart key={name} rule={rule} />
+      {rule.type === "alerting" && <WeekCard key={`week ${name}`} rule={rule} />}
       {rule.type === "alerting" && <HistoryCard key={name} rule={rule} group={group} />}
     </>
   );

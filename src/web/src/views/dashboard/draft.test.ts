@@ -3,10 +3,11 @@ import type { Dashboard } from "../../api/types";
 import {
   chartPanel,
   emptyDashboard,
+  exportedDashboard,
   variablesFault,
   freeName,
   isSlug,
-  readDashboard,
+  readExport,
   slugOf,
   textPanel,
   withCopy,
@@ -59,9 +60,11 @@ test("each error in variables is described", () => {
 
 test("an export is read, as a bare dashboard or as the daemon's answer", () => {
   const dashboard = emptyDashboard("x");
-  expect(readDashboard(JSON.stringify(dashboard))).toEqual(dashboard);
-  expect(readDashboard(JSON.stringify({ name: "x", version: 3, dashboard }))).toEqual(dashboard);
+  for (const content of [dashboard, { name: "x", version: 3, dashboard }]) {
+    const parsed = readExport(JSON.stringify(content));
+    expect(typeof parsed === "object" && exportedDashboard(parsed)).toEqual(dashboard);
+  }
   for (const text of ["", "{", "[]", "null", "3", '"x"']) {
-    expect(typeof readDashboard(text), text).toBe("string");
+    expect(typeof readExport(text), text).toBe("string");
   }
 });

@@ -9,7 +9,7 @@ import type {
 } from "../../api/types";
 import { freeArea, compactPanels } from "./grid";
 
-export const PANELS_MAX = 100;
+export const PANELS_MAX = 200;
 
 /** Converts a title to a name for the address: lower case letters, digits and dashes. */
 export function slugOf(title: string): string {
@@ -98,8 +98,8 @@ export function variablesFault(variables: readonly Variable[]): string | undefin
   return variables.some(({ tag }) => tag === "") ? "Enter a tag for each variable." : undefined;
 }
 
-/** Reads an exported dashboard; returns an error for anything else. */
-export function readDashboard(text: string): Dashboard | string {
+/** Reads JSON of an exported dashboard; returns an error for anything else. */
+export function readExport(text: string): object | string {
   let parsed: unknown;
   try {
     parsed = JSON.parse(text);
@@ -109,6 +109,10 @@ export function readDashboard(text: string): Dashboard | string {
   if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed)) {
     return "This JSON is not a dashboard: an object with a title and panels is expected.";
   }
-  // The daemon reports errors within the dashboard, with their position.
+  return parsed;
+}
+
+/** The dashboard in an export; the daemon reports errors within it, with their position. */
+export function exportedDashboard(parsed: object): Dashboard {
   return ("dashboard" in parsed ? parsed.dashboard : parsed) as Dashboard;
 }

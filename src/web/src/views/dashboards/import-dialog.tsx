@@ -1,13 +1,16 @@
-/** Imports an exported dashboard: from a file, or from its text. */
+/** Imports an exported dashboard of Granary or Grafana: from a file, or from its text. */
 import { useSignal } from "@preact/signals";
-import { useId } from "preact/hooks";
+import { useEffect, useId, useMemo } from "preact/hooks";
 import { api } from "../../api/client";
 import { navigate } from "../../app/address";
+import { countWithNoun } from "../../model/words";
 import { useAttempt } from "../../parts/attempt";
 import { FormDialog } from "../../parts/dialog";
 import { Icon } from "../../parts/icon";
-import { freeName, isSlug, readDashboard, slugOf } from "../dashboard/draft";
+import { exportedDashboard, freeName, isSlug, readExport, slugOf } from "../dashboard/draft";
 import { NameField, NO_SLUG, saveError } from "../dashboard/name-dialog";
+import { importGrafana, type Imported } from "./grafana/import";
+import { isGrafana } from "./grafana/parts";
 
 /** The size limit of an imported file. */
 const FILE_BYTES_MAX = 4 * 1024 * 1024;
@@ -17,8 +20,12 @@ export function ImportDialog({ taken, onClose }: { taken: string[]; onClose: () 
   const typed = useSignal<string | undefined>(undefined);
   const { busy, error, run } = useAttempt();
   const file = useId();
-  const read = text.value.trim() === "" ? undefined : readDashboard(text.value);
-  const title = typeof read === "object" && typeof read.title === "string" ? read.title : "";
+  const read = useMemo(
+    () => (text.value.trim() === "" ? undefined : readImport(text.value)),
+    [text.value],
+  );
+  const storedTitle = typeof read === "object" ? read.dashboard.title : "";
+  const title = typeof storedTitle === "string" ? storedTitle : "";
   const name = typed.value ?? freeName(slugOf(title), taken);
 
   const choose = async (chosen: File | undefined) => {
@@ -32,7 +39,7 @@ export function ImportDialog({ taken, onClose }: { taken: string[]; onClose: () 
     else if (!isSlug(name)) error.value = NO_SLUG;
     else {
       const save = async () => {
-        await api.saveDashboard(name, null, read);
+        await api.saveDashboard(name, null, read.dashboard);
         navigate(`/dashboards/${name}`);
       };
       void run(save, (cause) => saveError(cause, name));
@@ -82,7 +89,55 @@ export function ImportDialog({ taken, onClose }: { taken: string[]; onClose: () 
           }}
         />
       </label>
+      {typeof read === "object" && read.notes && (
+        <GrafanaNotes dashboard={read.dashboard} notes={read.notes} />
+      )}
       <NameField name={name} onName={(text) => (typed.value = text)} />
     </FormDialog>
+  );
+}
+
+/** A read dashboard; `notes` name what of a dashboard of Grafana is not taken over. */
+interface ReadImport {
+  dashboard: Imported["dashboard"];
+  notes?: Imported["notes"];
+}
+
+function readImport(text: string): ReadImport | string {
+  const parsed = readExport(text);
+  if (typeof parsed === "string") return parsed;
+  return isGrafana(parsed) ? importGrafana(parsed) : { dashboard: exportedDashboard(parsed) };
+}
+
+function GrafanaNotes({ dashboard, notes: differences }: Imported) {
+  const refused = useSignal<string[]>([]);
+  useEffect(() => {
+    const abort = new AbortController();
+    refused.value = [];
+    const check = async () => {
+      // The check needs the code of charts, which this view does not load otherwise.
+      const { refusedQueries } = await import("./grafana/refused");
+      const found = await refusedQueries(dashboard, abort.signal);
+      if (!abort.signal.aborted) refused.value = found;
+    };
+    // Without the check, the charts report rejected expressions.
+    void check().catch(() => undefined);
+    return () => abort.abort();
+  }, [dashboard]);
+  const notes = [...refused.value, ...differences];
+  return (
+    <div class="import-notes" role="status">
+      <p>
+        A dashboard of Grafana: {countWithNoun(dashboard.panels.length, "panel")} to import.
+        {notes.length > 0 && " Differences:"}
+      </p>
+      {notes.length > 0 && (
+        <ul tabIndex={0} aria-label="Differences from Grafana">
+          {notes.map((note) => (
+            <li key={note}>{note}</li>
+          ))}
+        </ul>
+      )}
+    </div>
   );
 }

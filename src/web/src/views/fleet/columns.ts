@@ -2,8 +2,9 @@
 import type { Column } from "./order";
 
 export const COLUMN_NAMES: Record<Column, { short: string; long: string }> = {
-  state: { short: "State", long: "state" },
+  state: { short: "State", long: "urgency" },
   host: { short: "Host", long: "name" },
+  alerts: { short: "Alerts", long: "alerts" },
   pinged: { short: "Last ping", long: "last ping" },
   version: { short: "Version", long: "version" },
   uptime: { short: "Uptime", long: "uptime" },

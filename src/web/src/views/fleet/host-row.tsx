@@ -5,6 +5,7 @@ import type { HostLines, HostState, Spark } from "../../api/types";
 import { Ago, second } from "../../parts/ago";
 import { Sparkline } from "../../parts/sparkline";
 import { bytesText, lengthText, percentText } from "../../model/words";
+import { AlertsCell } from "./alerts-cell";
 import { RowMenu } from "./row-menu";
 import { isAway, type Row } from "./order";
 
@@ -39,7 +40,7 @@ export class HostRow extends Component<Props> {
 
   override render({ row, index, top, isActive, hasLines, remove }: Props) {
     if (!row) return null;
-    const { host, lines } = row;
+    const { host, lines, alerts } = row;
     return (
       <div
         class={isActive ? `fleet-row active is-${host.state}` : `fleet-row is-${host.state}`}
@@ -57,6 +58,7 @@ export class HostRow extends Component<Props> {
             {host.host}
           </a>
         </div>
+        <AlertsCell host={host.host} alerts={alerts} isActive={isActive} />
         <div role="gridcell" class="cell col-pinged num">
           <Ago at={host.pinged} />
         </div>

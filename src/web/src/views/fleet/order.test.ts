@@ -42,6 +42,31 @@ describe("order", () => {
     expect(shownHosts(hosts, "")).toEqual(["z", "a", "web-2", "web-10"]);
   });
 
+  it("shows urgent alerts before late hosts, and other alerts before hosts that are well", () => {
+    const hosts = [
+      host("well"),
+      host("late", { state: "late" }),
+      host("warned"),
+      host("urgent"),
+      host("down", { state: "down" }),
+      host("warned-twice"),
+    ];
+    const alerts = {
+      urgent: { critical: 1, warning: 1 },
+      warned: { warning: 1 },
+      "warned-twice": { warning: 2 },
+    };
+    const rows = rowsOf(hosts, undefined, alerts);
+    const ranks = ranksOf(hosts.map(({ host }) => host));
+    const order = (search: string) =>
+      sortRows(rows, choiceOf(new URLSearchParams(search)), ranks).map((row) => row.host.host);
+    expect(order("")).toEqual(["down", "urgent", "late", "warned-twice", "warned", "well"]);
+    expect(order("sort=-alerts").slice(0, 3)).toEqual(["urgent", "warned-twice", "warned"]);
+    expect(rows.find((row) => row.host.host === "urgent")?.alerts?.text).toBe(
+      "1 critical, 1 warning",
+    );
+  });
+
   it("puts hosts without a value last in both directions", () => {
     const hosts = [host("none"), host("low"), host("high"), host("null")];
     const lines = { low: cpuLines(0), high: cpuLines(90), null: cpuLines(null) };

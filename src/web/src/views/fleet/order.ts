@@ -1,11 +1,13 @@
 /**
  * The hosts that the fleet shows, and their order: pure functions of the answers and the choices.
  */
-import type { Host, HostLines, HostState, Tags } from "../../api/types";
+import type { Host, HostAlerts, HostLines, HostState, Tags } from "../../api/types";
+import { firingOf, type FiringAlerts } from "./firing";
 
 export const COLUMNS = [
   "state",
   "host",
+  "alerts",
   "pinged",
   "version",
   "uptime",
@@ -33,11 +35,25 @@ export interface Choice {
 export interface Row {
   host: Host;
   lines: HostLines | undefined;
+  /** The alerts that fire on it. */
+  alerts: FiringAlerts | undefined;
   /** The text that is searched, in lower case. */
   text: string;
 }
 
-const BADNESS: Record<HostState, number> = { up: 0, stopped: 1, late: 2, down: 3 };
+const BADNESS: Record<HostState, number> = { up: 0, stopped: 1, late: 3, down: 5 };
+/** The badness of alerts, between that of states. */
+const ALERTS_BADNESS = 2;
+const URGENT_ALERTS_BADNESS = 4;
+/** More alerts of a host do not change its place. */
+const ALERTS_MAX = 9999;
+
+/** The need of attention: by state and alerts, then by the number of alerts. */
+function attentionOf({ host, alerts }: Row): number {
+  const byAlerts = !alerts ? 0 : alerts.isUrgent ? URGENT_ALERTS_BADNESS : ALERTS_BADNESS;
+  const badness = Math.max(BADNESS[host.state], byAlerts);
+  return badness + Math.min(alerts?.count ?? 0, ALERTS_MAX) / (ALERTS_MAX + 1);
+}
 
 /** Returns true if no ping of a host is expected now. */
 export function isAway({ state }: Host): boolean {
@@ -54,10 +70,12 @@ export function descendingFirst(column: Column): boolean {
 export function rowsOf(
   hosts: readonly Host[],
   lines: Record<string, HostLines> | undefined,
+  alerts: HostAlerts = {},
 ): Row[] {
   return hosts.map((host) => ({
     host,
     lines: lines && Object.hasOwn(lines, host.host) ? lines[host.host] : undefined,
+    alerts: firingOf(alerts, host.host),
     text: `${host.host} ${Object.entries(host.tags)
       .map(([name, value]) => `${name}=${value}`)
       .join(" ")}`.toLowerCase(),
@@ -85,10 +103,13 @@ export function filterRows(rows: readonly Row[], choice: Choice, except?: string
 }
 
 /** The value to sort by; `undefined` comes last in both directions. */
-function keyOf({ host, lines }: Row, column: Column): number | string | undefined {
+function keyOf(row: Row, column: Column): number | string | undefined {
+  const { host, lines, alerts } = row;
   switch (column) {
     case "state":
-      return BADNESS[host.state];
+      return attentionOf(row);
+    case "alerts":
+      return alerts && alerts.count + (alerts.isUrgent ? ALERTS_MAX : 0);
     case "host":
       return undefined;
     case "pinged":
