@@ -4,9 +4,11 @@
 //! is a server with its limits, and `queries` contains the queries of a round. METRICS.md lists
 //! the metrics.
 
+mod collections;
 mod connection;
 mod databases;
 mod field;
+mod operations;
 mod polling;
 mod queries;
 mod replication;
@@ -14,6 +16,8 @@ mod replication;
 mod responder;
 mod role;
 mod settings;
+mod sharding;
+mod slow_queries;
 mod status;
 mod target;
 #[cfg(test)]
@@ -67,7 +71,8 @@ impl MongoDb {
         let databases_every = Some(settings.databases_every).filter(|interval| !interval.is_zero());
         let millis = |span: Duration| i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
         let databases_every_ms = databases_every.map(millis);
-        let limits = Limits { timeout: settings.timeout, databases_every_ms };
+        let Settings { timeout, collections_max, .. } = *settings;
+        let limits = Limits { timeout, databases_every_ms, collections_max };
         let windows = Arc::new(OplogWindows::default());
         let mut hosts = Vec::new();
         let mut sources: Vec<(Duration, Box<dyn Source + Send>)> = Vec::new();

@@ -27,6 +27,9 @@ struct Args {
     /// Interval of queries for the sizes of all databases, or off [default: 20m]
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
     databases_every: Option<Duration>,
+    /// Number of collections with series, the largest ones of each server; 0 for none [default: 200]
+    #[arg(long, value_name = "N")]
+    collections_max: Option<usize>,
     #[command(flatten)]
     agent: AgentArgs,
 }
@@ -53,6 +56,7 @@ fn start(args: Args) -> anyhow::Result<()> {
     settings.targets.extend(args.targets.into_iter().map(|target| target.0));
     settings.timeout = args.timeout.unwrap_or(settings.timeout);
     settings.databases_every = args.databases_every.unwrap_or(settings.databases_every);
+    settings.collections_max = args.collections_max.unwrap_or(settings.collections_max);
     let sources: Vec<Box<dyn Source>> =
         vec![Box::new(MongoDb::new(&settings, args.agent.interval)?)];
     Ok(granary_agent_kit::run("mongodb", &args.agent, sources)?)

@@ -12,6 +12,7 @@ use crate::{
     replication::Oplog,
     role::{Role, ServerRole},
     settings::TargetSettings,
+    slow_queries::SlowQueries,
     status::ServerState,
 };
 
@@ -33,16 +34,20 @@ pub(crate) struct Target {
     pub(crate) oplog: Option<Oplog>,
     pub(crate) oplog_next_ms: i64,
     pub(crate) sweep: Sweep,
+    pub(crate) slow_queries: SlowQueries,
     /// The readings of the current round; `None` before the server answered.
     pub(crate) readings: Option<Readings>,
+    /// The readings about the replica set, which have no role.
+    pub(crate) set_readings: Option<Readings>,
     pub(crate) lag_seconds: Option<f64>,
 }
 
-/// The time limit of a round, and the interval of database sweeps.
+/// The time limit of a round, the interval of sweeps, and the number of collections with series.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     pub(crate) timeout: Duration,
     pub(crate) databases_every_ms: Option<i64>,
+    pub(crate) collections_max: usize,
 }
 
 impl Target {
@@ -68,7 +73,9 @@ impl Target {
             oplog: None,
             oplog_next_ms: 0,
             sweep: Sweep::default(),
+            slow_queries: SlowQueries::default(),
             readings: None,
+            set_readings: None,
             lag_seconds: None,
         }
     }
@@ -79,7 +86,7 @@ impl Target {
 
     /// Samples the server if it is due, and returns the readings up to the time limit.
     pub(crate) async fn sample(&mut self, now_ms: i64, started_ms: i64) -> Readings {
-        (self.readings, self.lag_seconds) = (None, None);
+        (self.readings, self.set_readings, self.lag_seconds) = (None, None, None);
         let watch = Stopwatch::start();
         let mut problem = None;
         let is_due = self.polling.is_due(now_ms);
@@ -103,7 +110,9 @@ impl Target {
         if self.server_role.has_data() && self.limits.databases_every_ms.is_some() {
             self.add_databases();
         }
-        let mut readings = self.readings.take().unwrap_or_else(|| Readings::new(self.host_tags()));
+        self.add_slow_values();
+        // The set's tag remains on these series when the server does not answer; the role does not.
+        let mut readings = Readings::new(self.set_tags());
         if let Some(problem) = problem {
             readings.problem(format!("mongodb {}", self.host), problem);
         } else if !self.polling.is_up() {
@@ -116,6 +125,8 @@ impl Target {
             self.add_cost(watch, started_ms, &mut readings);
         }
         self.add_watched_host(&mut readings);
+        readings.append(self.readings.take().unwrap_or_default());
+        readings.append(self.set_readings.take().unwrap_or_default());
         readings
     }
 
@@ -162,17 +173,24 @@ impl Target {
 
     /// Returns the server's tags with its replica set, so that the members of a set can be grouped.
     pub(crate) fn set_tags(&self) -> Vec<(String, String)> {
-        let mut tags = self.host_tags();
-        if !self.tags.iter().any(|(name, _)| name == "set") {
-            tags.extend(self.server_role.set.clone().map(|set| ("set".to_owned(), set)));
-        }
+        let mut tags = self.tags.clone();
+        tags.push(("host".to_owned(), self.host.clone()));
+        self.add_tag(&mut tags, "set", self.server_role.set.as_deref());
         tags
     }
 
-    pub(crate) fn host_tags(&self) -> Vec<(String, String)> {
-        let mut tags = self.tags.clone();
-        tags.push(("host".to_owned(), self.host.clone()));
+    /// Returns the tags of series that depend on the role of the server.
+    pub(crate) fn role_tags(&self) -> Vec<(String, String)> {
+        let mut tags = self.set_tags();
+        self.add_tag(&mut tags, "role", Some(self.server_role.name()));
         tags
+    }
+
+    /// Adds a tag unless the settings contain one with this name.
+    fn add_tag(&self, tags: &mut Vec<(String, String)>, name: &str, value: Option<&str>) {
+        if let Some(value) = value.filter(|_| !self.tags.iter().any(|(known, _)| known == name)) {
+            tags.push((name.to_owned(), value.to_owned()));
+        }
     }
 
     /// Returns the set and the oplog window of a primary that answered.
