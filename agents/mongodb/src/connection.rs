@@ -97,7 +97,7 @@ pub(crate) async fn connection_options(
 }
 
 /// Returns the options for connecting to a single host.
-fn options_of_host(
+pub(crate) fn options_of_host(
     options: &ClientOptions,
     host: &ServerAddress,
     timeout: Duration,

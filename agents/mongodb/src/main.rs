@@ -18,7 +18,10 @@ struct Args {
     /// is visible in the process list: use --targets instead
     #[arg(long = "target", value_name = "mongodb://HOST")]
     targets: Vec<Target>,
-    /// TOML file of servers: [[target]] with uri, and optionally host and tags
+    /// Sample all members, shards, config servers and routers that the servers of --target report
+    #[arg(long, conflicts_with = "file")]
+    discover: bool,
+    /// TOML file of servers: [[target]] with uri, and optionally host, tags and discover
     #[arg(long = "targets", value_name = "FILE", conflicts_with = "targets")]
     file: Option<PathBuf>,
     /// Time limit of a server's round [default: 5s]
@@ -53,7 +56,10 @@ fn start(args: Args) -> anyhow::Result<()> {
         Some(file) => Settings::read(file)?,
         None => Settings::default(),
     };
-    settings.targets.extend(args.targets.into_iter().map(|target| target.0));
+    let targets = args.targets.into_iter().map(|target| target.0);
+    settings
+        .targets
+        .extend(targets.map(|target| TargetSettings { discover: args.discover, ..target }));
     settings.timeout = args.timeout.unwrap_or(settings.timeout);
     settings.databases_every = args.databases_every.unwrap_or(settings.databases_every);
     settings.collections_max = args.collections_max.unwrap_or(settings.collections_max);

@@ -32,7 +32,8 @@ impl Target {
             self.connection = Some(Connection::new(options, self.limits.timeout, self.costs)?);
         }
         let Some(connection) = &mut self.connection else { return Ok(()) };
-        self.server_role = ServerRole::of(&connection.hello().await?);
+        let hello = connection.hello().await?;
+        self.server_role = ServerRole::of(&hello);
         let mut readings = Readings::new(self.role_tags());
         let role = self.server_role.role;
         let Some(connection) = &mut self.connection else { return Ok(()) };
@@ -50,7 +51,7 @@ impl Target {
         let is_config_server = f64::from(u8::from(self.server_role.is_config));
         readings.gauge("mongodb_is_config_server", "", &[], is_config_server);
         self.readings = Some(readings);
-        self.query_replication(now_ms).await?;
+        self.query_replication(&hello, now_ms).await?;
         self.query_machine(now_ms).await?;
         self.continue_sweep(now_ms, watch).await?;
         self.query_slowly(now_ms, watch).await
@@ -82,12 +83,15 @@ impl Target {
         }
     }
 
-    async fn query_replication(&mut self, now_ms: i64) -> Result<(), Fault> {
+    async fn query_replication(&mut self, hello: &Document, now_ms: i64) -> Result<(), Fault> {
         if !self.server_role.is_member() {
             self.oplog = None;
             return Ok(());
         }
         let status = self.run_command("admin", doc! { "replSetGetStatus": 1 }).await?;
+        self.update_topology(|topology| {
+            topology.note_member(&self.address, hello, status.as_ref(), now_ms);
+        });
         let mut set_readings = Readings::new(self.set_tags());
         if let Some(status) = &status {
             self.lag_seconds = replication::push_replication(status, &mut set_readings).seconds;

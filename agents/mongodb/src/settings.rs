@@ -43,21 +43,25 @@ pub struct TargetSettings {
     /// Additional tags.
     #[serde(default)]
     pub tags: BTreeMap<String, String>,
+    /// True to sample all servers of the replica set or the sharded cluster as well.
+    #[serde(default)]
+    pub discover: bool,
 }
 
 impl TargetSettings {
     /// Creates a target with only a URI.
     pub fn new(uri: impl Into<String>) -> Self {
-        Self { uri: uri.into(), host: None, tags: BTreeMap::new() }
+        Self { uri: uri.into(), host: None, tags: BTreeMap::new(), discover: false }
     }
 }
 
 impl fmt::Debug for TargetSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let uri = hosts_of(&self.uri);
-        let Self { uri: _, host, tags } = self;
+        let Self { uri: _, host, tags, discover } = self;
         let mut shown = f.debug_struct("TargetSettings");
-        shown.field("uri", &uri).field("host", host).field("tags", tags).finish()
+        shown.field("uri", &uri).field("host", host).field("tags", tags);
+        shown.field("discover", discover).finish()
     }
 }
 

@@ -1,45 +1,31 @@
-//! The queries of a round that are not due in every round: running operations, the state of a
-//! sharded cluster, and collections. What a server refuses is asked again after an hour.
-
-use std::collections::BTreeMap;
+//! The queries of a round that are not due in every round: running operations, the state and the
+//! servers of a sharded cluster, and collections. A refused query is repeated after an hour.
 
 use granary_agent_kit::Stopwatch;
 use mongodb::bson::{Bson, Document, doc};
 
 use crate::{
-    collections::{CollectionSweep, Step},
+    collections::Step,
     connection::Fault,
     field::text,
     operations::{RunningOperations, current_operations_command},
     role::Role,
-    sharding::{Sharding, chunks_command},
+    sharding::chunks_command,
     target::Target,
 };
 
 const OPERATIONS_INTERVAL_MS: i64 = 10_000;
 const BALANCER_INTERVAL_MS: i64 = 60_000;
+const CLUSTER_INTERVAL_MS: i64 = 60_000;
 const CHUNKS_INTERVAL_MS: i64 = 10 * 60_000;
 /// The time after which a refused query is repeated.
 const REFUSED_INTERVAL_MS: i64 = 3_600_000;
 /// The maximum share of a round's time limit for collections.
 const COLLECTIONS_SHARE: f64 = 0.2;
 
-/// The state of these queries between rounds.
-#[derive(Debug, Default)]
-pub(crate) struct SlowQueries {
-    operations: Option<RunningOperations>,
-    operations_next_ms: i64,
-    sharding: Sharding,
-    balancer_next_ms: i64,
-    chunks_next_ms: i64,
-    pub(crate) collections: CollectionSweep,
-    /// The refused queries, with the time after which each is repeated.
-    refused: BTreeMap<&'static str, (i64, Fault)>,
-}
-
 impl Target {
-    /// Sends a query that servers may not support, or may not permit. A refusal is reported in every
-    /// round, and the query is only repeated after an hour.
+    /// Sends a query that servers may not support, or may not permit. A refusal is reported in
+    /// every round, and the query is only repeated after an hour.
     async fn run_optional(
         &mut self,
         name: &'static str,
@@ -50,20 +36,16 @@ impl Target {
         let Some(connection) = &mut self.connection else { return Ok(None) };
         match connection.run_command(database, command).await {
             Ok(response) => {
-                self.slow_queries.refused.remove(name);
+                self.slow.refused.remove(name);
                 Ok(Some(response))
             }
             Err(fault @ Fault::Refused(..)) => {
                 let retry_ms = now_ms.saturating_add(REFUSED_INTERVAL_MS);
-                self.slow_queries.refused.insert(name, (retry_ms, fault));
+                self.slow.refused.insert(name, (retry_ms, fault));
                 Ok(None)
             }
             Err(fault) => Err(fault),
         }
-    }
-
-    fn is_refused(&self, name: &str, now_ms: i64) -> bool {
-        self.slow_queries.refused.get(name).is_some_and(|(retry_ms, _)| now_ms < *retry_ms)
     }
 
     /// Sends the queries that are due.
@@ -77,36 +59,61 @@ impl Target {
         }
         self.query_operations(now_ms).await?;
         if self.server_role.role == Role::Mongos {
-            return self.query_sharding(now_ms).await;
+            self.query_sharding(now_ms).await?;
+            return self.query_cluster(now_ms).await;
         }
         self.continue_collections(now_ms, watch).await
     }
 
     async fn query_operations(&mut self, now_ms: i64) -> Result<(), Fault> {
-        if now_ms < self.slow_queries.operations_next_ms || self.is_refused("$currentOp", now_ms) {
+        if now_ms < self.slow.operations_next_ms || self.slow.is_refused("$currentOp", now_ms) {
             return Ok(());
         }
-        self.slow_queries.operations_next_ms = now_ms.saturating_add(OPERATIONS_INTERVAL_MS);
+        self.slow.operations_next_ms = now_ms.saturating_add(OPERATIONS_INTERVAL_MS);
         let command = current_operations_command(self.server_role.role == Role::Mongos);
         let response = self.run_optional("$currentOp", "admin", command, now_ms).await?;
-        self.slow_queries.operations = response.as_ref().map(RunningOperations::of);
+        self.slow.operations = response.as_ref().map(RunningOperations::of);
         Ok(())
     }
 
     async fn query_sharding(&mut self, now_ms: i64) -> Result<(), Fault> {
-        if now_ms >= self.slow_queries.balancer_next_ms
-            && !self.is_refused("balancerStatus", now_ms)
-        {
-            self.slow_queries.balancer_next_ms = now_ms.saturating_add(BALANCER_INTERVAL_MS);
+        if now_ms >= self.slow.balancer_next_ms && !self.slow.is_refused("balancerStatus", now_ms) {
+            self.slow.balancer_next_ms = now_ms.saturating_add(BALANCER_INTERVAL_MS);
             let command = doc! { "balancerStatus": 1 };
             let status = self.run_optional("balancerStatus", "admin", command, now_ms).await?;
-            self.slow_queries.sharding.note_balancer(status.as_ref());
+            self.slow.sharding.note_balancer(status.as_ref());
         }
-        if now_ms >= self.slow_queries.chunks_next_ms && !self.is_refused("config.chunks", now_ms) {
-            self.slow_queries.chunks_next_ms = now_ms.saturating_add(CHUNKS_INTERVAL_MS);
+        if now_ms >= self.slow.chunks_next_ms && !self.slow.is_refused("config.chunks", now_ms) {
+            self.slow.chunks_next_ms = now_ms.saturating_add(CHUNKS_INTERVAL_MS);
             let chunks =
                 self.run_optional("config.chunks", "config", chunks_command(), now_ms).await?;
-            self.slow_queries.sharding.note_chunks(chunks.as_ref());
+            self.slow.sharding.note_chunks(chunks.as_ref());
+        }
+        Ok(())
+    }
+
+    /// Queries the servers of the cluster, if they are discovered.
+    async fn query_cluster(&mut self, now_ms: i64) -> Result<(), Fault> {
+        if self.topology.is_none() || now_ms < self.slow.cluster_next_ms {
+            return Ok(());
+        }
+        self.slow.cluster_next_ms = now_ms.saturating_add(CLUSTER_INTERVAL_MS);
+        if !self.slow.is_refused("getShardMap", now_ms) {
+            let command = doc! { "getShardMap": 1 };
+            let map = self.run_optional("getShardMap", "admin", command, now_ms).await?;
+            self.update_topology(|topology| {
+                map.iter().for_each(|map| topology.note_shard_map(map));
+            });
+        }
+        if !self.slow.is_refused("config.mongos", now_ms) {
+            let command = doc! {
+                "find": "mongos", "projection": { "ping": 1 }, "sort": { "ping": -1 },
+                "limit": 1_000, "batchSize": 1_000,
+            };
+            let routers = self.run_optional("config.mongos", "config", command, now_ms).await?;
+            self.update_topology(|topology| {
+                routers.iter().for_each(|routers| topology.note_routers(routers));
+            });
         }
         Ok(())
     }
@@ -120,21 +127,21 @@ impl Target {
         }
         let started = watch.elapsed();
         let share = self.limits.timeout.mul_f64(COLLECTIONS_SHARE);
-        if self.slow_queries.collections.is_due(now_ms) {
+        if self.slow.collections.is_due(now_ms) {
             // A missing privilege is reported by the sweep of databases.
             let list = doc! { "listDatabases": 1, "nameOnly": true };
             let Some(response) = self.run_command("admin", list).await? else { return Ok(()) };
             let databases = response.get_array("databases").map(Vec::as_slice).unwrap_or_default();
             let name = |database: &Bson| text(database.as_document()?, "name").map(str::to_owned);
-            self.slow_queries.collections.start(databases.iter().filter_map(name));
+            self.slow.collections.start(databases.iter().filter_map(name));
         }
         while watch.elapsed().saturating_sub(started) < share {
-            let Some(step) = self.slow_queries.collections.next(series_max) else { break };
+            let Some(step) = self.slow.collections.next(series_max) else { break };
             self.run_step(step, series_max).await?;
         }
         let spent = i64::try_from((watch.elapsed().saturating_sub(started)).as_millis());
         let spent_ms = spent.unwrap_or(i64::MAX);
-        self.slow_queries.collections.end_round(now_ms, spent_ms, interval_ms);
+        self.slow.collections.end_round(now_ms, spent_ms, interval_ms);
         Ok(())
     }
 
@@ -143,11 +150,11 @@ impl Target {
         let Some(connection) = &mut self.connection else { return Ok(()) };
         match connection.run_command(database, command).await {
             Ok(response) => {
-                self.slow_queries.collections.note_response(step, &response, series_max);
+                self.slow.collections.note_response(step, &response, series_max);
                 Ok(())
             }
             Err(fault @ Fault::Refused(..)) => {
-                self.slow_queries.collections.note_refusal(&step, &fault);
+                self.slow.collections.note_refusal(&step, &fault);
                 Ok(())
             }
             Err(fault) => Err(fault),
@@ -162,18 +169,18 @@ impl Target {
         if !self.server_role.has_data() && !is_router {
             return;
         }
-        if let Some(operations) = &self.slow_queries.operations {
+        if let Some(operations) = &self.slow.operations {
             operations.push_values(readings);
         }
         if is_router {
-            self.slow_queries.sharding.push_values(readings);
+            self.slow.sharding.push_values(readings);
         } else {
-            self.slow_queries.collections.push_values(started_ms, readings);
-            if let Some(problem) = self.slow_queries.collections.problem() {
+            self.slow.collections.push_values(started_ms, readings);
+            if let Some(problem) = self.slow.collections.problem() {
                 readings.problem(format!("mongodb {} collections", self.host), problem);
             }
         }
-        for (name, (_, fault)) in &self.slow_queries.refused {
+        for (name, (_, fault)) in &self.slow.refused {
             readings.problem(format!("mongodb {} {name}", self.host), fault);
         }
     }
