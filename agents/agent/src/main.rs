@@ -4,6 +4,7 @@
 //! measures, and how samples are delivered.
 
 mod collectors;
+mod discover;
 mod enroll;
 mod settings;
 
@@ -12,7 +13,9 @@ use std::{path::PathBuf, process::ExitCode};
 use clap::{Parser, Subcommand};
 use granary_agent_kit::{Plan, Planner};
 
-use crate::{collectors::Collectors, enroll::EnrollArgs, settings::Settings};
+use crate::{
+    collectors::Collectors, discover::DiscoverArgs, enroll::EnrollArgs, settings::Settings,
+};
 
 /// Collects metrics of this host, Prometheus exporters, StatsD clients, MongoDB, Redis, nginx,
 /// PostgreSQL and MySQL servers, scripts and Nagios plugins, configured by one file, and delivers
@@ -41,6 +44,9 @@ enum Command {
     /// Get a key of the daemon for this host with a one-time code, and write it to the key file;
     /// the agent renews the key before it expires
     Enroll(EnrollArgs),
+    /// Print settings for the services that listen on this host: Redis, nginx, PostgreSQL, MySQL,
+    /// MongoDB, memcached, RabbitMQ, HAProxy, and programs that serve /metrics
+    Discover(DiscoverArgs),
 }
 
 fn main() -> ExitCode {
@@ -51,12 +57,15 @@ fn start(args: Args) -> anyhow::Result<()> {
     if let Some(Command::Enroll(enroll)) = args.command {
         return enroll::run(enroll, &args.config);
     }
+    if let Some(Command::Discover(discover)) = args.command {
+        return discover::run(&discover);
+    }
     let settings = Settings::read(&args.config).map_err(anyhow::Error::msg)?;
     let mut agent = settings.agent.clone();
     match args.command {
         Some(Command::Test) => agent.print = true,
         Some(Command::Run { rounds }) => agent.rounds = rounds.or(agent.rounds),
-        Some(Command::Enroll(_)) | None => {}
+        Some(Command::Enroll(_) | Command::Discover(_)) | None => {}
     }
     let mut planner = FilePlanner { path: args.config, name: agent.agent_name(), last: None };
     Ok(granary_agent_kit::run_planned("agent", &agent, &mut planner)?)
@@ -73,7 +82,13 @@ struct FilePlanner {
 
 impl Planner for FilePlanner {
     fn plan(&mut self, running: &[&str]) -> Result<Plan, String> {
-        let settings = Settings::read(&self.path)?;
+        let mut settings = Settings::read(&self.path)?;
+        if settings.host.as_ref().is_some_and(|host| host.discover) {
+            let (found, problems) = granary_agent_services::discover();
+            let added = settings.add_found(&found)?;
+            let (added, problems) = (added.join(", "), problems.join(", "));
+            tracing::info!(added, problems, "services of this host");
+        }
         if self.last.as_ref().is_some_and(|last| last.agent_table != settings.agent_table) {
             tracing::warn!("[agent] has changed; restart the agent to apply it");
         }

@@ -15,8 +15,12 @@ use mongodb::{
 
 use crate::settings::{SettingsError, TargetSettings};
 
+/// The name by which servers know the agent.
+pub(crate) const APP_NAME: &str = "granary-agent-mongodb";
 /// The error code for a missing privilege.
 const UNAUTHORIZED: i32 = 13;
+/// The error code for a missing collection.
+const NAMESPACE_NOT_FOUND: i32 = 26;
 /// The interval of the driver's health check.
 const HEALTH_CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
@@ -33,6 +37,11 @@ impl Fault {
     /// Returns true when the user lacks the privilege.
     pub(crate) fn is_unauthorized(&self) -> bool {
         matches!(self, Self::Refused(UNAUTHORIZED, _))
+    }
+
+    /// Returns true when the collection does not exist.
+    pub(crate) fn is_namespace_not_found(&self) -> bool {
+        matches!(self, Self::Refused(NAMESPACE_NOT_FOUND, _))
     }
 }
 
@@ -88,7 +97,7 @@ pub(crate) async fn connection_options(
 }
 
 /// Returns the options for connecting to a single host.
-fn options_of_host(
+pub(crate) fn options_of_host(
     options: &ClientOptions,
     host: &ServerAddress,
     timeout: Duration,
@@ -98,7 +107,7 @@ fn options_of_host(
     host_options.direct_connection = Some(true);
     host_options.load_balanced = None;
     host_options.repl_set_name = None;
-    host_options.app_name = Some("granary-agent-mongodb".to_owned());
+    host_options.app_name = Some(APP_NAME.to_owned());
     host_options.max_pool_size = Some(1);
     host_options.min_pool_size = None;
     host_options.max_connecting = Some(1);

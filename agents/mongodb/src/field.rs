@@ -15,7 +15,11 @@ pub(crate) fn value<'a>(document: &'a Document, path: &str) -> Option<&'a Bson> 
 
 /// Returns a number of any type at a path. A boolean is 0 or 1.
 pub(crate) fn number(document: &Document, path: &str) -> Option<f64> {
-    let value = value(document, path)?;
+    as_number(value(document, path)?)
+}
+
+/// Returns a number of any type. A boolean is 0 or 1.
+pub(crate) fn as_number(value: &Bson) -> Option<f64> {
     let number = value
         .as_f64()
         .or_else(|| value.as_i32().map(f64::from))

@@ -4,9 +4,12 @@
 //! is a server with its limits, and `queries` contains the queries of a round. METRICS.md lists
 //! the metrics.
 
+mod collections;
 mod connection;
 mod databases;
+mod discovery;
 mod field;
+mod operations;
 mod polling;
 mod queries;
 mod replication;
@@ -14,28 +17,64 @@ mod replication;
 mod responder;
 mod role;
 mod settings;
+mod sharding;
+mod slow_queries;
+mod slow_values;
 mod status;
 mod target;
 #[cfg(test)]
 mod test_responses;
+mod topology;
 
 use std::{
+    collections::BTreeSet,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use granary_agent_kit::{ROUND_DEADLINE, Readings, SideBySide, Source, SourceError};
+use mongodb::options::{ClientOptions, ServerAddress};
 use tokio::runtime::Runtime;
 
 pub use self::settings::{Settings, SettingsError, TargetSettings, parse_span};
 use self::{
     connection::connection_options,
+    discovery::Discovery,
     target::{Limits, Target},
+    topology::{SharedTopology, Topology},
 };
 
 /// The servers of an agent, each sampled independently: a hanging server does not delay the others.
 #[derive(Debug)]
-pub struct MongoDb(SideBySide);
+pub struct MongoDb {
+    sources: SideBySide,
+    factory: ServerFactory,
+    discoveries: Vec<Discovery>,
+    /// The names of all servers.
+    hosts: BTreeSet<String>,
+}
+
+/// The parts that all servers share.
+#[derive(Debug)]
+struct ServerFactory {
+    runtime: Arc<Runtime>,
+    windows: Arc<OplogWindows>,
+    limits: Limits,
+    interval: Duration,
+}
+
+impl ServerFactory {
+    fn server(&self, target: Target) -> Server {
+        let (runtime, windows) = (Arc::clone(&self.runtime), Arc::clone(&self.windows));
+        Server { runtime, target, windows, started_ms: None }
+    }
+
+    /// Removes the oplog window of a server that is no longer sampled.
+    fn forget(&self, host: &str) {
+        let mut windows = self.windows.0.lock().unwrap_or_else(PoisonError::into_inner);
+        windows.retain(|(known, ..)| known != host);
+    }
+}
 
 impl MongoDb {
     /// Creates a source for these servers. They are sampled in the rounds whose times are multiples
@@ -63,33 +102,52 @@ impl MongoDb {
             .enable_all()
             .build()
             .map_err(thread_error)?;
-        let runtime = Arc::new(runtime);
-        let databases_every = Some(settings.databases_every).filter(|interval| !interval.is_zero());
-        let millis = |span: Duration| i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
-        let databases_every_ms = databases_every.map(millis);
-        let limits = Limits { timeout: settings.timeout, databases_every_ms };
-        let windows = Arc::new(OplogWindows::default());
-        let mut hosts = Vec::new();
+        let (runtime, windows) = (Arc::new(runtime), Arc::default());
+        let factory = ServerFactory { runtime, windows, limits: Limits::of(settings), interval };
+        let (mut hosts, mut discoveries) = (BTreeSet::new(), Vec::new());
         let mut sources: Vec<(Duration, Box<dyn Source + Send>)> = Vec::new();
-        for target in &settings.targets {
-            let options = runtime.block_on(connection_options(target, settings.timeout))?;
+        for target_settings in &settings.targets {
+            let options =
+                factory.runtime.block_on(connection_options(target_settings, settings.timeout))?;
+            let topology = target_settings.discover.then(|| topology_of(&options));
+            if let (Some(topology), Some((_, options))) = (&topology, options.first()) {
+                let (settings, topology) = (target_settings.clone(), Arc::clone(topology));
+                discoveries.push(Discovery::new(settings, options.clone(), topology));
+            }
             for (address, options) in options {
-                let target = Target::new(&address, options, target, limits);
+                let mut target = Target::new(&address, options, target_settings, factory.limits);
+                target.topology.clone_from(&topology);
                 let host = target.host().to_owned();
-                if hosts.contains(&host) {
+                if !hosts.insert(host.clone()) {
                     return Err(SettingsError(format!(
                         "target {host}: two targets have this name"
                     )));
                 }
-                hosts.push(host);
-                let (runtime, windows) = (Arc::clone(&runtime), Arc::clone(&windows));
-                let server = Server { runtime, target, windows, started_ms: None };
-                sources.push((interval, Box::new(server)));
+                sources.push((interval, Box::new(factory.server(target))));
             }
         }
-        SideBySide::with_intervals("mongodb", deadline, sources).map(Self).map_err(thread_error)
+        let sources = SideBySide::with_intervals("mongodb", deadline, sources);
+        let sources = sources.map_err(thread_error)?;
+        Ok(Self { sources, factory, discoveries, hosts })
+    }
+
+    /// Starts and ends the sampling of discovered servers.
+    fn follow(&mut self, now_ms: i64, readings: &mut Readings) {
+        let Self { sources, factory, discoveries, hosts } = self;
+        for discovery in discoveries {
+            discovery.follow(now_ms, factory, hosts, sources, readings);
+        }
     }
 }
+
+fn topology_of(options: &[(ServerAddress, ClientOptions)]) -> SharedTopology {
+    let addresses = options.iter().map(|(address, _)| address.to_string());
+    Arc::new(Mutex::new(Topology::new(addresses)))
+}
+
+/// The number of rounds after which a single round contains the discovered servers: a router
+/// reports sets, and their members report hidden members.
+const DISCOVERY_ROUNDS: usize = 2;
 
 impl Source for MongoDb {
     fn name(&self) -> &'static str {
@@ -97,11 +155,18 @@ impl Source for MongoDb {
     }
 
     fn sample(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
-        self.0.sample(now_ms, readings)
+        self.follow(now_ms, readings);
+        self.sources.sample(now_ms, readings)
     }
 
     fn sample_alone(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
-        self.0.sample_alone(now_ms, readings)
+        for _ in 0..DISCOVERY_ROUNDS {
+            if !self.discoveries.is_empty() {
+                self.sources.sample_alone(now_ms, &mut Readings::default())?;
+                self.follow(now_ms, readings);
+            }
+        }
+        self.sources.sample_alone(now_ms, readings)
     }
 }
 
@@ -138,7 +203,7 @@ impl Source for Server {
     }
 
     fn object(&self) -> String {
-        format!("mongodb {}", self.target.host())
+        Target::object_of(self.target.host())
     }
 
     fn sample(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {

@@ -18,7 +18,10 @@ struct Args {
     /// is visible in the process list: use --targets instead
     #[arg(long = "target", value_name = "mongodb://HOST")]
     targets: Vec<Target>,
-    /// TOML file of servers: [[target]] with uri, and optionally host and tags
+    /// Sample all members, shards, config servers and routers that the servers of --target report
+    #[arg(long, conflicts_with = "file")]
+    discover: bool,
+    /// TOML file of servers: [[target]] with uri, and optionally host, tags and discover
     #[arg(long = "targets", value_name = "FILE", conflicts_with = "targets")]
     file: Option<PathBuf>,
     /// Time limit of a server's round [default: 5s]
@@ -27,6 +30,9 @@ struct Args {
     /// Interval of queries for the sizes of all databases, or off [default: 20m]
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
     databases_every: Option<Duration>,
+    /// Number of collections with series, the largest ones of each server; 0 for none [default: 200]
+    #[arg(long, value_name = "N")]
+    collections_max: Option<usize>,
     #[command(flatten)]
     agent: AgentArgs,
 }
@@ -50,9 +56,13 @@ fn start(args: Args) -> anyhow::Result<()> {
         Some(file) => Settings::read(file)?,
         None => Settings::default(),
     };
-    settings.targets.extend(args.targets.into_iter().map(|target| target.0));
+    let targets = args.targets.into_iter().map(|target| target.0);
+    settings
+        .targets
+        .extend(targets.map(|target| TargetSettings { discover: args.discover, ..target }));
     settings.timeout = args.timeout.unwrap_or(settings.timeout);
     settings.databases_every = args.databases_every.unwrap_or(settings.databases_every);
+    settings.collections_max = args.collections_max.unwrap_or(settings.collections_max);
     let sources: Vec<Box<dyn Source>> =
         vec![Box::new(MongoDb::new(&settings, args.agent.interval)?)];
     Ok(granary_agent_kit::run("mongodb", &args.agent, sources)?)

@@ -32,8 +32,9 @@ impl Target {
             self.connection = Some(Connection::new(options, self.limits.timeout, self.costs)?);
         }
         let Some(connection) = &mut self.connection else { return Ok(()) };
-        self.server_role = ServerRole::of(&connection.hello().await?);
-        let mut readings = Readings::new(self.host_tags());
+        let hello = connection.hello().await?;
+        self.server_role = ServerRole::of(&hello);
+        let mut readings = Readings::new(self.role_tags());
         let role = self.server_role.role;
         let Some(connection) = &mut self.connection else { return Ok(()) };
         match connection.run_command("admin", server_status_command()).await {
@@ -50,9 +51,10 @@ impl Target {
         let is_config_server = f64::from(u8::from(self.server_role.is_config));
         readings.gauge("mongodb_is_config_server", "", &[], is_config_server);
         self.readings = Some(readings);
-        self.query_replication(now_ms).await?;
+        self.query_replication(&hello, now_ms).await?;
         self.query_machine(now_ms).await?;
-        self.continue_sweep(now_ms, watch).await
+        self.continue_sweep(now_ms, watch).await?;
+        self.query_slowly(now_ms, watch).await
     }
 
     fn problem_object(&self, command: &str) -> String {
@@ -60,7 +62,7 @@ impl Target {
     }
 
     /// Sends a query and records a refusal, which does not end the round.
-    async fn run_command(
+    pub(crate) async fn run_command(
         &mut self,
         database: &str,
         command: Document,
@@ -81,19 +83,20 @@ impl Target {
         }
     }
 
-    async fn query_replication(&mut self, now_ms: i64) -> Result<(), Fault> {
+    async fn query_replication(&mut self, hello: &Document, now_ms: i64) -> Result<(), Fault> {
         if !self.server_role.is_member() {
             self.oplog = None;
             return Ok(());
         }
+        let status = self.run_command("admin", doc! { "replSetGetStatus": 1 }).await?;
+        self.update_topology(|topology| {
+            topology.note_member(&self.address, hello, status.as_ref(), now_ms);
+        });
         let mut set_readings = Readings::new(self.set_tags());
-        if let Some(status) = self.run_command("admin", doc! { "replSetGetStatus": 1 }).await?
-            && let Some(readings) = &mut self.readings
-        {
-            self.lag_seconds = replication::push_replication(&status, &mut set_readings).seconds;
-            readings.append(set_readings);
+        if let Some(status) = &status {
+            self.lag_seconds = replication::push_replication(status, &mut set_readings).seconds;
         }
-        let mut set_readings = Readings::new(self.set_tags());
+        self.set_readings = Some(set_readings);
         if !self.server_role.has_data() {
             return Ok(());
         }
@@ -101,9 +104,8 @@ impl Target {
             self.query_oplog(now_ms).await?;
         }
         // The values are queried each minute, and every round repeats them.
-        if let (Some(oplog), Some(readings)) = (&self.oplog, &mut self.readings) {
-            oplog.push_values(&mut set_readings);
-            readings.append(set_readings);
+        if let (Some(oplog), Some(readings)) = (&self.oplog, &mut self.set_readings) {
+            oplog.push_values(readings);
         }
         Ok(())
     }
@@ -159,9 +161,9 @@ impl Target {
 /// Builds `serverStatus` without long sections that the agent does not use.
 fn server_status_command() -> Document {
     doc! {
-        "serverStatus": 1, "locks": 0, "tcmalloc": 0, "sharding": 0, "shardingStatistics": 0,
-        "transactions": 0, "twoPhaseCommitCoordinator": 0, "logicalSessionRecordCache": 0,
-        "mirroredReads": 0, "flowControl": 0, "readConcernCounters": 0,
+        "serverStatus": 1, "locks": 0, "tcmalloc": 0, "sharding": 0,
+        "twoPhaseCommitCoordinator": 0, "logicalSessionRecordCache": 0, "mirroredReads": 0,
+        "readConcernCounters": 0,
     }
 }
 

@@ -3,7 +3,7 @@
 use granary_agent_kit::Readings;
 use mongodb::bson::{Bson, Document};
 
-use crate::field::{is_true, number, time_ms};
+use crate::field::{is_true, number, text, time_ms};
 
 /// The maximum number of members; a set has at most 50.
 const MEMBERS_MAX: usize = 100;
@@ -38,7 +38,33 @@ pub(crate) fn push_replication(status: &Document, readings: &mut Readings) -> La
     let primary = members.iter().find(|member| number(member, "state") == Some(PRIMARY));
     let has_primary = f64::from(u8::from(primary.is_some()));
     readings.gauge("mongodb_has_primary", "", &[], has_primary);
+    if let Some(elected_ms) = primary.and_then(|primary| time_ms(primary, "electionDate")) {
+        let elected = elected_ms as f64 / 1000.0;
+        readings.gauge("mongodb_primary_elected", "seconds", &[], elected);
+    }
+    push_members(status, &members, readings);
     primary.map_or(Lag::default(), |primary| push_lags(primary, &members, readings))
+}
+
+/// Adds the state of each member as the queried member sees it.
+fn push_members(status: &Document, members: &[&Document], readings: &mut Readings) {
+    let now_ms = time_ms(status, "date");
+    for member in members {
+        let Some(name) = text(member, "name") else { continue };
+        let tags = [("member", name)];
+        let heartbeat_ms = time_ms(member, "lastHeartbeat").filter(|time| *time > 0);
+        let age_s = now_ms.zip(heartbeat_ms).map(|(now, last)| (now - last).max(0) as f64 / 1000.0);
+        for (metric, unit, value) in [
+            ("mongodb_member_state", "", number(member, "state")),
+            ("mongodb_member_health", "", number(member, "health")),
+            ("mongodb_member_ping", "milliseconds", number(member, "pingMs")),
+            ("mongodb_member_heartbeat_age", "seconds", age_s),
+        ] {
+            if let Some(value) = value {
+                readings.gauge(metric, unit, &tags, value);
+            }
+        }
+    }
 }
 
 const PRIMARY: f64 = 1.0;

@@ -9,6 +9,8 @@ use serde::{Deserialize, Deserializer, de::Error as _};
 const TARGETS_MAX: usize = 900;
 /// The maximum size of a file of targets.
 const FILE_BYTES_MAX: u64 = 1 << 20;
+/// The maximum number of collections with series.
+const COLLECTIONS_SERIES_MAX: usize = 2_000;
 const TIMEOUT_MAX: Duration = Duration::from_secs(60);
 
 /// The settings of all servers.
@@ -24,6 +26,9 @@ pub struct Settings {
     /// The interval of database sweeps; zero disables them.
     #[serde(default = "databases_every", deserialize_with = "span")]
     pub databases_every: Duration,
+    /// The number of collections with series, the largest ones of each server; zero disables them.
+    #[serde(default = "collections_max")]
+    pub collections_max: usize,
 }
 
 /// One server, or several with the same credentials.
@@ -38,21 +43,25 @@ pub struct TargetSettings {
     /// Additional tags.
     #[serde(default)]
     pub tags: BTreeMap<String, String>,
+    /// True to sample all servers of the replica set or the sharded cluster as well.
+    #[serde(default)]
+    pub discover: bool,
 }
 
 impl TargetSettings {
     /// Creates a target with only a URI.
     pub fn new(uri: impl Into<String>) -> Self {
-        Self { uri: uri.into(), host: None, tags: BTreeMap::new() }
+        Self { uri: uri.into(), host: None, tags: BTreeMap::new(), discover: false }
     }
 }
 
 impl fmt::Debug for TargetSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let uri = hosts_of(&self.uri);
-        let Self { uri: _, host, tags } = self;
+        let Self { uri: _, host, tags, discover } = self;
         let mut shown = f.debug_struct("TargetSettings");
-        shown.field("uri", &uri).field("host", host).field("tags", tags).finish()
+        shown.field("uri", &uri).field("host", host).field("tags", tags);
+        shown.field("discover", discover).finish()
     }
 }
 
@@ -67,6 +76,10 @@ fn timeout() -> Duration {
 
 fn databases_every() -> Duration {
     Duration::from_secs(20 * 60)
+}
+
+fn collections_max() -> usize {
+    200
 }
 
 /// Parses a duration such as `5s`, or `off`.
@@ -86,7 +99,12 @@ fn span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { targets: vec![], timeout: timeout(), databases_every: databases_every() }
+        Self {
+            targets: vec![],
+            timeout: timeout(),
+            databases_every: databases_every(),
+            collections_max: collections_max(),
+        }
     }
 }
 
@@ -129,6 +147,9 @@ impl Settings {
         }
         if self.timeout.is_zero() || self.timeout > TIMEOUT_MAX {
             return fault(format!("the timeout must be more than 0s and at most {TIMEOUT_MAX:?}"));
+        }
+        if self.collections_max > COLLECTIONS_SERIES_MAX {
+            return fault(format!("collections_max must be at most {COLLECTIONS_SERIES_MAX}"));
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! One server: its connection, its state between rounds, and the outcome of a round.
 
-use std::time::Duration;
+use std::{sync::PoisonError, time::Duration};
 
 use granary_agent_kit::{Readings, Stopwatch, WatchedHost};
 use mongodb::options::{ClientOptions, ServerAddress};
@@ -11,14 +11,24 @@ use crate::{
     polling::Polling,
     replication::Oplog,
     role::{Role, ServerRole},
-    settings::TargetSettings,
+    settings::{Settings, TargetSettings},
+    slow_values::SlowValues,
     status::ServerState,
+    topology::{SharedTopology, Topology, View},
 };
 
 /// A server, with its state between rounds.
 #[derive(Debug)]
 pub(crate) struct Target {
     pub(crate) options: ClientOptions,
+    /// Host and port.
+    pub(crate) address: String,
+    /// The servers of the cluster, if they are discovered.
+    pub(crate) topology: Option<SharedTopology>,
+    /// The shard of the set, as a router reported it.
+    shard: Option<String>,
+    /// True when the server does not answer and its set cannot reach it either.
+    set_saw_failure: bool,
     /// The value of the tag `host`.
     pub(crate) host: String,
     pub(crate) tags: Vec<(String, String)>,
@@ -33,16 +43,30 @@ pub(crate) struct Target {
     pub(crate) oplog: Option<Oplog>,
     pub(crate) oplog_next_ms: i64,
     pub(crate) sweep: Sweep,
+    pub(crate) slow: SlowValues,
     /// The readings of the current round; `None` before the server answered.
     pub(crate) readings: Option<Readings>,
+    /// The readings about the replica set, which have no role.
+    pub(crate) set_readings: Option<Readings>,
     pub(crate) lag_seconds: Option<f64>,
 }
 
-/// The time limit of a round, and the interval of database sweeps.
+/// The time limit of a round, the interval of sweeps, and the number of collections with series.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     pub(crate) timeout: Duration,
     pub(crate) databases_every_ms: Option<i64>,
+    pub(crate) collections_max: usize,
+}
+
+impl Limits {
+    /// Returns the limits of these settings.
+    pub(crate) fn of(settings: &Settings) -> Self {
+        let Settings { timeout, databases_every, collections_max, .. } = *settings;
+        let databases_every = Some(databases_every).filter(|interval| !interval.is_zero());
+        let millis = |span: Duration| i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
+        Self { timeout, databases_every_ms: databases_every.map(millis), collections_max }
+    }
 }
 
 impl Target {
@@ -55,6 +79,10 @@ impl Target {
         let name_of_single_host = settings.host.as_ref().filter(|_| !settings.uri.contains(','));
         Self {
             options,
+            address: address.to_string(),
+            topology: None,
+            shard: None,
+            set_saw_failure: false,
             host: name_of_single_host.cloned().unwrap_or_else(|| address.to_string()),
             tags: settings.tags.clone().into_iter().collect(),
             limits,
@@ -68,7 +96,9 @@ impl Target {
             oplog: None,
             oplog_next_ms: 0,
             sweep: Sweep::default(),
+            slow: SlowValues::default(),
             readings: None,
+            set_readings: None,
             lag_seconds: None,
         }
     }
@@ -77,12 +107,35 @@ impl Target {
         &self.host
     }
 
+    /// Returns the name of a server in messages.
+    pub(crate) fn object_of(host: &str) -> String {
+        format!("mongodb {host}")
+    }
+
+    /// Returns the server as the other members of its set see it, and updates its shard.
+    fn view_of_set(&mut self, now_ms: i64) -> Option<View> {
+        let topology = self.topology.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
+        let set = self.server_role.set.as_deref()?;
+        self.shard = topology.shard_of(set).map(str::to_owned);
+        topology.view_of(set, &self.address, now_ms)
+    }
+
+    /// Updates the known servers of the cluster.
+    pub(crate) fn update_topology(&self, update: impl FnOnce(&mut Topology)) {
+        if let Some(topology) = &self.topology {
+            update(&mut topology.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+    }
+
     /// Samples the server if it is due, and returns the readings up to the time limit.
     pub(crate) async fn sample(&mut self, now_ms: i64, started_ms: i64) -> Readings {
-        (self.readings, self.lag_seconds) = (None, None);
+        (self.readings, self.set_readings, self.lag_seconds) = (None, None, None);
         let watch = Stopwatch::start();
         let mut problem = None;
-        let is_due = self.polling.is_due(now_ms);
+        let view = self.view_of_set(now_ms);
+        // The set reached the server again before the agent's next attempt.
+        let has_returned = self.set_saw_failure && view.is_some_and(|view| view.is_healthy);
+        let is_due = has_returned || self.polling.is_due(now_ms);
         if is_due {
             let timeout = self.limits.timeout;
             let outcome =
@@ -103,12 +156,19 @@ impl Target {
         if self.server_role.has_data() && self.limits.databases_every_ms.is_some() {
             self.add_databases();
         }
-        let mut readings = self.readings.take().unwrap_or_else(|| Readings::new(self.host_tags()));
+        self.add_slow_values();
+        // The set's tag remains on these series when the server does not answer; the role does not.
+        let mut readings = Readings::new(self.set_tags());
         if let Some(problem) = problem {
-            readings.problem(format!("mongodb {}", self.host), problem);
+            readings.problem(Self::object_of(&self.host), problem + &describe(view));
         } else if !self.polling.is_up() {
             // The server is not sampled in this round, and still counts as down.
-            readings.problem(format!("mongodb {}", self.host), "does not answer");
+            let problem = format!("does not answer{}", describe(view));
+            readings.problem(Self::object_of(&self.host), problem);
+        }
+        self.set_saw_failure = !self.polling.is_up() && view.is_some_and(|view| !view.is_healthy);
+        if let Some(view) = view.filter(|_| !self.polling.is_up()) {
+            readings.gauge("mongodb_state", "", &[], view.state);
         }
         let is_up = f64::from(u8::from(self.polling.is_up()));
         readings.gauge("mongodb_up", "", &[], is_up);
@@ -116,6 +176,8 @@ impl Target {
             self.add_cost(watch, started_ms, &mut readings);
         }
         self.add_watched_host(&mut readings);
+        readings.append(self.readings.take().unwrap_or_default());
+        readings.append(self.set_readings.take().unwrap_or_default());
         readings
     }
 
@@ -143,6 +205,7 @@ impl Target {
             tags.push(("role".to_owned(), self.server_role.name().to_owned()));
         }
         tags.extend(self.server_role.set.clone().map(|set| ("set".to_owned(), set)));
+        tags.extend(self.shard.clone().map(|shard| ("shard".to_owned(), shard)));
         let started_ms = self.server_state.started_ms();
         readings.watched(WatchedHost { host: self.host.clone(), started_ms, tags, is_absent });
     }
@@ -162,17 +225,25 @@ impl Target {
 
     /// Returns the server's tags with its replica set, so that the members of a set can be grouped.
     pub(crate) fn set_tags(&self) -> Vec<(String, String)> {
-        let mut tags = self.host_tags();
-        if !self.tags.iter().any(|(name, _)| name == "set") {
-            tags.extend(self.server_role.set.clone().map(|set| ("set".to_owned(), set)));
-        }
+        let mut tags = self.tags.clone();
+        tags.push(("host".to_owned(), self.host.clone()));
+        self.add_tag(&mut tags, "set", self.server_role.set.as_deref());
+        self.add_tag(&mut tags, "shard", self.shard.as_deref());
         tags
     }
 
-    pub(crate) fn host_tags(&self) -> Vec<(String, String)> {
-        let mut tags = self.tags.clone();
-        tags.push(("host".to_owned(), self.host.clone()));
+    /// Returns the tags of series that depend on the role of the server.
+    pub(crate) fn role_tags(&self) -> Vec<(String, String)> {
+        let mut tags = self.set_tags();
+        self.add_tag(&mut tags, "role", Some(self.server_role.name()));
         tags
+    }
+
+    /// Adds a tag unless the settings contain one with this name.
+    fn add_tag(&self, tags: &mut Vec<(String, String)>, name: &str, value: Option<&str>) {
+        if let Some(value) = value.filter(|_| !self.tags.iter().any(|(known, _)| known == name)) {
+            tags.push((name.to_owned(), value.to_owned()));
+        }
     }
 
     /// Returns the set and the oplog window of a primary that answered.
@@ -190,5 +261,18 @@ impl Target {
         let of_primary = self.server_role.set.as_deref().and_then(window_of);
         let window = of_primary.or(self.oplog.map(|oplog| oplog.window_seconds))?;
         Some(window - lag)
+    }
+}
+
+/// Returns how the set of a server that does not answer sees it, to complete a message.
+fn describe(view: Option<View>) -> String {
+    match view {
+        Some(View { is_healthy: true, .. }) => {
+            "; its set reaches it: check the network between this agent and it".to_owned()
+        }
+        Some(View { is_healthy: false, state, .. }) => {
+            format!("; its set cannot reach it either (state {state})")
+        }
+        None => String::new(),
     }
 }

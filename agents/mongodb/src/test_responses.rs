@@ -43,6 +43,11 @@ pub(crate) fn server_status(version: &str, role: &str) -> Document {
         },
         "ok": 1.0,
     };
+    if major >= 7 {
+        // Since 6.3.
+        let connections = status.get_document_mut("connections").unwrap();
+        add_fields(connections, doc! { "rejected": 6_i64 });
+    }
     if role != "mongos" {
         add_fields(&mut status, mongod(major));
     }
@@ -71,10 +76,11 @@ fn metrics(major: u32, role: &str) -> Document {
         "document": {
             "deleted": 21_i64, "inserted": 22_i64, "returned": 23_i64, "updated": 24_i64,
         },
-        "operation": { "scanAndOrder": 25_i64, "writeConflicts": 0_i64 },
+        "operation": { "scanAndOrder": 25_i64, "writeConflicts": 8_i64 },
         "queryExecutor": { "scanned": 1_000_i64, "scannedObjects": 2_000_i64 },
         "ttl": { "deletedDocuments": 26_i64, "passes": 120_i64 },
     };
+    add_fields(&mut metrics, doc! { "repl": repl_metrics(major) });
     if major >= 6 {
         let sort =
             doc! { "spillToDisk": 27_i64, "totalBytesSorted": 0_i64, "totalKeysSorted": 0_i64 };
@@ -83,8 +89,63 @@ fn metrics(major: u32, role: &str) -> Document {
     metrics
 }
 
+/// Returns the metrics of replication. 8.0 has two buffers, and renamed those of earlier versions.
+fn repl_metrics(major: u32) -> Document {
+    let buffer = |count: i64| doc! { "count": count, "sizeBytes": count * 100, "maxSizeBytes": 268_435_456_i64 };
+    let timed = |num: i32, millis: i32| doc! { "num": num, "totalMillis": millis };
+    let buffers = if major >= 8 {
+        doc! { "apply": buffer(3), "write": buffer(4) }
+    } else {
+        buffer(3)
+    };
+    doc! {
+        "apply": { "batches": timed(70, 3500), "ops": 710_i64, "batchSize": 710_i64 },
+        "buffer": buffers,
+        "network": {
+            "bytes": 7_200_i64, "getmores": timed(73, 7400), "ops": 75_i64,
+            "readersCreated": 1_i64,
+        },
+    }
+}
+
 fn tickets(out: i32, total: i32) -> Document {
     doc! { "out": out, "available": total - out, "totalTickets": total }
+}
+
+/// Returns the tickets of 8.0, with the queue of each priority.
+fn queue(out: i32, total: i32, length: i64) -> Document {
+    let mut queue = tickets(out, total);
+    add_fields(&mut queue, doc! { "normalPriority": { "queueLength": length } });
+    queue
+}
+
+/// Adds the fields of `WiredTiger` that moved or were renamed in 8.0.
+fn add_moved_fields(wired_tiger: &mut Document, major: u32) {
+    let cache = wired_tiger.get_document_mut("cache").unwrap();
+    if major >= 8 {
+        cache.insert("page evict attempts by application threads", 34_i64);
+        cache.insert("application thread time evicting (usecs)", 3_500_000_i64);
+        wired_tiger.insert(
+            "checkpoint",
+            doc! {
+                "most recent time (msecs)": 250_i64, "max time (msecs)": 900_i64,
+                "total time (msecs)": 60_000_i64, "total succeed number of checkpoints": 120_i64,
+            },
+        );
+    } else {
+        cache.insert("pages evicted by application threads", 34_i64);
+        let evicting = doc! { "application thread time evicting (usecs)": 3_500_000_i64 };
+        wired_tiger.insert("thread-yield", evicting);
+        wired_tiger.insert(
+            "transaction",
+            doc! {
+                "transaction checkpoint most recent time (msecs)": 250_i64,
+                "transaction checkpoint max time (msecs)": 900_i64,
+                "transaction checkpoint total time (msecs)": 60_000_i64,
+                "transaction checkpoints": 120_i64,
+            },
+        );
+    }
 }
 
 fn mongod(major: u32) -> Document {
@@ -101,7 +162,7 @@ fn mongod(major: u32) -> Document {
     };
     let mut status = Document::new();
     if major >= 8 {
-        let execution = doc! { "read": tickets(2, 128), "write": tickets(1, 128) };
+        let execution = doc! { "read": queue(2, 128, 5), "write": queue(1, 128, 6) };
         add_fields(
             &mut status,
             doc! { "queues": { "execution": execution, "ingress": tickets(3, 1_000_000) } },
@@ -110,9 +171,20 @@ fn mongod(major: u32) -> Document {
         let concurrent = doc! { "read": tickets(2, 128), "write": tickets(1, 128) };
         add_fields(&mut wired_tiger, doc! { "concurrentTransactions": concurrent });
     }
+    add_moved_fields(&mut wired_tiger, major);
     add_fields(
         &mut status,
         doc! {
+            "flowControl": {
+                "enabled": true, "targetRateLimit": 1_000_000_000,
+                "timeAcquiringMicros": 4_500_000_i64, "locksPerKiloOp": 0.0, "sustainerRate": 0,
+                "isLagged": false, "isLaggedCount": 2, "isLaggedTimeMicros": 8_000_000_i64,
+            },
+            "transactions": {
+                "retriedCommandsCount": 0_i64, "currentActive": 1_i64, "currentInactive": 2_i64,
+                "currentOpen": 3_i64, "totalAborted": 4_i64, "totalCommitted": 90_i64,
+                "totalStarted": 97_i64,
+            },
             "globalLock": {
                 "totalTime": 7_200_000_000_i64,
                 "currentQueue": { "total": 3, "readers": 1, "writers": 2 },
@@ -141,6 +213,7 @@ fn member() -> Document {
             "electionTimeout": reason(3), "freezeTimeout": reason(0), "numCatchUps": 0_i64,
         },
         "repl": { "setName": "rs0", "me": "db1:27017" },
+        "shardingStatistics": { "countStaleConfigErrors": 0_i64, "rangeDeleterTasks": 2_i64 },
     }
 }
 
@@ -194,6 +267,7 @@ pub(crate) fn hello(role: &str) -> Document {
 }
 
 /// States of members of a replica set.
+const PRIMARY: i32 = 1;
 const ARBITER: i32 = 7;
 const DOWN: i32 = 8;
 
@@ -217,6 +291,19 @@ fn member_of_set(name: &str, state: i32, behind_s: u32, is_self: bool) -> Docume
     }
     if is_self {
         member.insert("self", true);
+    } else {
+        let heartbeat = DateTime::from_millis((i64::from(NOW_S) - 2) * 1000);
+        add_fields(&mut member, doc! { "pingMs": 9_i64, "lastHeartbeat": heartbeat });
+    }
+    if state == PRIMARY {
+        let elected = Timestamp { time: NOW_S - 600, increment: 1 };
+        add_fields(
+            &mut member,
+            doc! {
+                "electionTime": elected,
+                "electionDate": DateTime::from_millis((i64::from(NOW_S) - 600) * 1000),
+            },
+        );
     }
     member
 }
@@ -233,6 +320,54 @@ pub(crate) fn set_status(queried_member: &str, members: &[(&str, i32, u32)]) -> 
     doc! {
         "set": "rs0", "date": DateTime::from_millis(i64::from(NOW_S) * 1000), "myState": state,
         "term": 3_i64, "heartbeatIntervalMillis": 2000_i64, "members": members, "ok": 1.0,
+    }
+}
+
+/// Returns the response to an aggregation, by the first stage of its pipeline.
+pub(crate) fn aggregation(version: &str, command: &Document) -> Document {
+    let pipeline = command.get_array("pipeline").unwrap();
+    let first_stage = pipeline[0].as_document().unwrap();
+    let batch = |documents: Vec<Document>| {
+        doc! { "cursor": { "firstBatch": documents, "id": 0_i64, "ns": "x.y" }, "ok": 1.0 }
+    };
+    match first_stage.keys().next().unwrap().as_str() {
+        "$currentOp" => batch(vec![
+            doc! { "_id": "query", "n": 3, "oldest": 2_500_000_i64, "lock": 1, "flow": 0 },
+            doc! { "_id": "insert", "n": 1, "oldest": 1_000_i64, "lock": 0, "flow": 1 },
+        ]),
+        "$collStats" if command.get_str("aggregate").is_ok_and(|name| name == "oplog.rs") => {
+            first_batch(doc! { "storageStats": { "size": 1_073_741_824_i64 } })
+        }
+        "$collStats" => first_batch(collection_stats(version)),
+        "$indexStats" => {
+            let since = DateTime::from_millis(i64::from(NOW_S - 7200) * 1000);
+            let accesses = doc! { "ops": 12_i64, "since": since };
+            batch(vec![doc! { "name": "_id_", "accesses": accesses }])
+        }
+        "$group" => batch(vec![
+            doc! { "_id": "shard01", "chunks": 4, "jumbo": 1 },
+            doc! { "_id": "shard02", "chunks": 5, "jumbo": 0 },
+        ]),
+        stage => panic!("unexpected stage {stage}"),
+    }
+}
+
+fn collection_stats(version: &str) -> Document {
+    let latency = |latency: i64, ops: i64| doc! { "latency": latency, "ops": ops };
+    let mut storage = doc! {
+        "size": 5_000_000_000_i64, "count": 4_000, "avgObjSize": 1_250_000, "numOrphanDocs": 7_i64,
+        "storageSize": 2_000_000_000_i64, "freeStorageSize": 4096, "capped": false, "nindexes": 2,
+        "totalIndexSize": 20_480, "indexSizes": { "_id_": 12_288, "by.day": 8_192 },
+    };
+    if version.starts_with(['4', '5']) {
+        storage.remove("numOrphanDocs");
+    }
+    doc! {
+        "ns": "shop.orders", "host": "db1:27017", "storageStats": storage,
+        "latencyStats": {
+            "reads": latency(500_000, 100), "writes": latency(800_000, 200),
+            "commands": latency(90_000, 300), "transactions": latency(0, 0),
+        },
     }
 }
 

@@ -37,7 +37,16 @@ fn response(role: &str, version: &str, command: &Document) -> Document {
             let is_first = command.get_document("sort").unwrap().get_i32("$natural").unwrap() == 1;
             end(if is_first { NOW_S - 3600 } else { NOW_S })
         }
-        "aggregate" => first_batch(doc! { "storageStats": { "size": 1_073_741_824_i64 } }),
+        "aggregate" => test_responses::aggregation(version, command),
+        "listCollections" => {
+            let orders = doc! { "name": "orders", "type": "collection" };
+            let is_shop = command.get_str("$db").is_ok_and(|name| name == "shop");
+            let names = if is_shop { vec![orders] } else { vec![] };
+            doc! { "cursor": { "firstBatch": names, "id": 0_i64, "ns": "shop" }, "ok": 1.0 }
+        }
+        "balancerStatus" => doc! {
+            "mode": "full", "inBalancerRound": false, "numBalancerRounds": 1143_i64, "ok": 1.0,
+        },
         "hostInfo" => doc! { "system": { "numCores": 2 }, "ok": 1.0 },
         "listDatabases" => {
             let name = |name: &str| Bson::Document(doc! { "name": name });
@@ -82,7 +91,19 @@ fn value(readings: &Readings, host: &str, metric: &str) -> Option<f64> {
 #[test]
 fn each_role_receives_only_queries_that_it_can_answer() {
     let member_queries = ["hello", "serverStatus", "replSetGetStatus", "find", "find", "aggregate"];
-    let database_queries = ["hostInfo", "listDatabases", "dbStats", "dbStats"];
+    let database_queries = [
+        "hostInfo",
+        "listDatabases",
+        "dbStats",
+        "dbStats",
+        // Running operations, collections of two databases, and one collection with its indexes.
+        "aggregate",
+        "listDatabases",
+        "listCollections",
+        "listCollections",
+        "aggregate",
+        "aggregate",
+    ];
     let data_queries = member_queries.iter().chain(&database_queries).copied().collect::<Vec<_>>();
     let standalone = member_queries[..2].iter().chain(&database_queries).copied().collect();
     for (role, expected) in [
@@ -91,7 +112,10 @@ fn each_role_receives_only_queries_that_it_can_answer() {
         ("config", data_queries.clone()),
         ("secondary", data_queries),
         ("arbiter", vec!["hello", "serverStatus", "replSetGetStatus"]),
-        ("mongos", vec!["hello", "serverStatus", "hostInfo"]),
+        (
+            "mongos",
+            vec!["hello", "serverStatus", "hostInfo", "aggregate", "balancerStatus", "aggregate"],
+        ),
     ] {
         let server = server(role, "7.0.5");
         let mut agent = agent_for(&[&server.address], LONG_TIMEOUT);
@@ -99,10 +123,10 @@ fn each_role_receives_only_queries_that_it_can_answer() {
         assert_eq!(server.commands(), expected, "{role}");
         assert_eq!(readings.problems().len(), 0, "{role}: {:?}", readings.problems());
         assert_eq!(value(&readings, &server.address, "mongodb_up"), Some(1.0), "{role}");
-        // The oplog is due every minute, databases every twenty minutes.
+        // The oplog is due every minute, databases and collections every twenty minutes.
         sample_round(&mut agent, NOW_MS + 10_000);
         let again = server.commands();
-        assert!(again.len() <= 3 && again[..2] == expected[..2], "{role}: {again:?}");
+        assert!(again.len() <= 4 && again[..2] == expected[..2], "{role}: {again:?}");
         assert!(
             server.connections.load(Ordering::SeqCst) <= 2,
             "one for commands, one for health checks"
@@ -123,7 +147,7 @@ fn a_secondary_reports_its_lag_and_the_headroom_of_the_primarys_oplog() {
     assert_eq!(of_primary("mongodb_oplog_rate_gb_per_hour"), Some(1.0));
     assert_eq!(of_primary("mongodb_oplog_master_lag_time_diff"), None);
     assert_eq!(of_primary("mongodb_db_data_size_total"), Some(1000.0));
-    assert_eq!(of_primary("mongodb_collect_commands"), Some(10.0));
+    assert_eq!(of_primary("mongodb_collect_commands"), Some(16.0));
     let databases: BTreeSet<_> = readings
         .as_slice()
         .iter()
@@ -263,8 +287,16 @@ fn missing_privileges_only_affect_the_commands_that_need_them() {
     assert_eq!(value(&readings, &server.address, "mongodb_opcounter_query"), Some(12.0));
     let objects: Vec<_> =
         readings.problems().keys().map(|p| p.rsplit(' ').next().unwrap()).collect();
-    assert_eq!(objects, ["aggregate", "find", "listDatabases", "replSetGetStatus"]);
-    assert_eq!(value(&readings, &server.address, "mongodb_collect_failures"), Some(5.0));
+    let expected = ["$currentOp", "aggregate", "find", "listDatabases", "replSetGetStatus"];
+    assert_eq!(objects, expected);
+    assert_eq!(value(&readings, &server.address, "mongodb_collect_failures"), Some(7.0));
+    // A refused query for running operations is only repeated after an hour, and stays reported.
+    server.commands();
+    let readings = sample_round(&mut agent, NOW_MS + 20_000);
+    let aggregates = server.commands().iter().filter(|name| *name == "aggregate").count();
+    assert_eq!(aggregates, 0);
+    let object = format!("mongodb {} $currentOp", server.address);
+    assert!(readings.problems().contains_key(&object), "{:?}", readings.problems());
 }
 
 #[test]
@@ -366,7 +398,8 @@ fn every_documented_metric_and_every_metric_of_mms_is_emitted() {
         }
         Some(response)
     });
-    let servers = [server("primary", "8.0.4"), server("secondary", "7.0.5"), old];
+    let router = server("mongos", "8.0.4");
+    let servers = [server("primary", "8.0.4"), server("secondary", "7.0.5"), router, old];
     let addresses = servers.each_ref().map(|server| &*server.address);
     let mut agent = agent_for(&addresses, LONG_TIMEOUT);
     let mut mmap_readings = Readings::new(vec![("host".to_owned(), "db1".to_owned())]);
@@ -383,7 +416,12 @@ fn every_documented_metric_and_every_metric_of_mms_is_emitted() {
         [sample_round(&mut agent, NOW_MS), sample_round(&mut agent, NOW_MS + 60_000), mmap_readings]
     {
         for reading in readings.as_slice() {
-            let keys: Vec<&str> = reading.tags.iter().map(|(key, _)| key.as_ref()).collect();
+            let is_common = |key: &&str| ["host", "set", "shard", "role"].contains(key);
+            let keys = reading.tags.iter().map(|(key, _)| key.as_ref());
+            let has_own_shard = reading.metric.starts_with("mongodb_chunks");
+            let keys: Vec<&str> =
+                keys.filter(|key| !is_common(key) || has_own_shard && *key == "shard").collect();
+            let keys = if keys.is_empty() { vec!["-"] } else { keys };
             let unit = if reading.unit.is_empty() { "-" } else { &reading.unit };
             let emitted = [reading.kind.to_string(), unit.to_owned(), keys.join(", ")];
             assert_eq!(
@@ -411,4 +449,30 @@ fn every_documented_metric_and_every_metric_of_mms_is_emitted() {
         shown += 1;
     }
     assert_eq!(shown, 82, "metrics of MMS");
+}
+
+#[test]
+fn series_have_the_set_and_the_role_and_those_of_a_set_do_not_change_at_an_election() {
+    let is_primary = Arc::new(AtomicBool::new(true));
+    let flag = Arc::clone(&is_primary);
+    let server = Responder::start(move |_, command| {
+        let role = if flag.load(Ordering::SeqCst) { "primary" } else { "secondary" };
+        Some(response(role, "7.0.5", command))
+    });
+    let mut agent = agent_for(&[&server.address], LONG_TIMEOUT);
+    let tag = |readings: &Readings, metric: &str, name: &str| {
+        let reading = readings.as_slice().iter().find(|r| r.metric == metric).unwrap();
+        reading.tags.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone())
+    };
+    for (role, now_ms) in [("primary", NOW_MS), ("secondary", NOW_MS + 10_000)] {
+        is_primary.store(role == "primary", Ordering::SeqCst);
+        let readings = sample_round(&mut agent, now_ms);
+        for metric in ["mongodb_opcounter_query", "mongodb_running_operations"] {
+            assert_eq!(tag(&readings, metric, "role").as_deref(), Some(role), "{metric}");
+        }
+        for metric in ["mongodb_up", "mongodb_term", "mongodb_member_ping"] {
+            assert_eq!(tag(&readings, metric, "role"), None, "{metric}");
+            assert_eq!(tag(&readings, metric, "set").as_deref(), Some("rs0"), "{metric}");
+        }
+    }
 }

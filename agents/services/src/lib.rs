@@ -3,6 +3,7 @@
 //! `target` contains the shared parts: the address, the tags, and whether a server is up.
 //! METRICS.md lists the metrics. Must never know: how readings are delivered.
 
+mod discovery;
 mod mysql;
 mod nginx;
 mod postgres;
@@ -15,6 +16,7 @@ use std::{io, time::Duration};
 
 use granary_agent_kit::{ROUND_DEADLINE, SideBySide, Source};
 
+pub use self::discovery::{FoundService, Program, discover};
 pub use self::settings::{Service, ServiceError, check};
 use self::target::{Collector, Target};
 

@@ -12,7 +12,7 @@ use std::{
 };
 
 use granary_agent_kit::{Readings, SideBySide, Source};
-use granary_agent_services::{Kind, Service, source};
+use granary_agent_services::{FoundService, Kind, Program, Service, discover, source};
 
 const DEADLINE: Duration = Duration::from_secs(60);
 
@@ -254,4 +254,79 @@ fn mysql() {
     let (values, problems) = sample_round(&mut denied_source, 3000);
     assert_eq!(values["mysql_up"], 0.0);
     assert!(problems.contains("Access denied"), "{problems}");
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+#[test]
+#[ignore = "needs redis, nginx, postgresql and mariadb; .ci/run installs them and runs this"]
+#[expect(clippy::disallowed_methods, reason = "a deadline of a test")]
+fn services_that_listen_are_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_str().unwrap();
+    let [redis, locked, nginx, plain, postgres, mysql] = std::array::from_fn(|_| free_port());
+    let port = |port: u16| port.to_string();
+    let redis_options = |p: &str| ["--port".to_owned(), p.to_owned(), "--save".into(), "".into()];
+    let options = redis_options(&port(redis));
+    let _redis = start_server("redis-server", &options.each_ref().map(String::as_str));
+    let options = redis_options(&port(locked));
+    let options = [&options.each_ref().map(String::as_str)[..], &["--requirepass", "x"]].concat();
+    let _locked = start_server("redis-server", &options);
+    let config = format!(
+        "daemon off; pid {path}/pid; error_log {path}/error.log;\nevents {{}}\nhttp {{ access_log off; \
+         client_body_temp_path {path}/a; proxy_temp_path {path}/b; fastcgi_temp_path {path}/c; \
+         uwsgi_temp_path {path}/d; scgi_temp_path {path}/e;\nserver {{ listen 127.0.0.1:{nginx}; \
+         location /nginx_status {{ stub_status; }} }}\nserver {{ listen 127.0.0.1:{plain}; location \
+         /metrics {{ return 200 '# TYPE up gauge\\nup 1\\n'; }} }} }}\n"
+    );
+    let file = folder.path().join("nginx.conf");
+    fs::write(&file, config).unwrap();
+    let options = ["-c", file.to_str().unwrap(), "-e", "stderr", "-g", "master_process off;"];
+    let _nginx = start_server("/usr/sbin/nginx", &options);
+    let programs = postgres_programs();
+    let data = format!("{path}/postgres");
+    fs::create_dir(&data).unwrap();
+    run("chmod", &["755", path]);
+    run("chown", &["postgres", &data]);
+    let program = |name: &str| programs.join(name).display().to_string();
+    run("runuser", &["-u", "postgres", "--", &program("initdb"), "-D", &data, "-A", "trust"]);
+    let (server, listen) = (program("postgres"), port(postgres));
+    let options = ["-u", "postgres", "--", &server, "-D", &data, "-k", &data, "-p", &listen, "-F"];
+    let _postgres = start_server("runuser", &options);
+    let (data, socket) = (format!("--datadir={path}/mysql"), format!("--socket={path}/sock"));
+    let shared = ["--no-defaults", "--user=root", &data];
+    run(
+        "mariadb-install-db",
+        &[&shared[..], &["--auth-root-authentication-method=normal"]].concat(),
+    );
+    let (listen, pid) = (format!("--port={mysql}"), format!("--pid-file={path}/mysql.pid"));
+    let options = ["--bind-address=127.0.0.1", &listen, &socket, &pid];
+    let _mysql = start_server("/usr/sbin/mariadbd", &[&shared[..], &options].concat());
+    let status_path = Some("/nginx_status".to_owned());
+    let expected = [
+        (redis, Program::Redis { needs_password: false }),
+        (locked, Program::Redis { needs_password: true }),
+        (nginx, Program::Nginx { status_path }),
+        (plain, Program::Metrics),
+        (postgres, Program::Postgres),
+        (mysql, Program::MySql),
+    ];
+    let start = Instant::now();
+    loop {
+        let (found, problems) = discover();
+        let has = |port: u16, program: &Program| {
+            let is_it = |service: &FoundService| {
+                service.address.port() == port && service.program == *program
+            };
+            found.iter().any(is_it)
+        };
+        if expected.iter().all(|(port, program)| has(*port, program)) {
+            assert!(problems.is_empty(), "{problems:?}");
+            return;
+        }
+        assert!(start.elapsed() < DEADLINE, "expected {expected:?}, found {found:?}");
+        thread::sleep(Duration::from_millis(200));
+    }
 }

@@ -1,6 +1,7 @@
 //! Readings of `serverStatus`, as a pure function of the document, the previous documents, and the
 //! number of cores.
 
+mod internals;
 mod intervals;
 mod rows;
 
@@ -8,7 +9,10 @@ use granary_agent_kit::Readings;
 use mongodb::bson::Document;
 
 pub(crate) use self::intervals::Intervals;
-use self::rows::{ELECTIONS, FieldType, ROWS};
+use self::{
+    internals::INTERNALS,
+    rows::{ELECTIONS, FieldType, ROWS},
+};
 use crate::field::{number, text, time_ms};
 
 /// The tolerance of a server's computed start time.
@@ -77,7 +81,7 @@ pub(crate) fn read(
 ) {
     server_state.note_start(status, now_ms);
     let start = server_state.started_ms;
-    for row in ROWS {
+    for row in ROWS.iter().chain(INTERNALS) {
         let Some(found) = row.paths.iter().find_map(|path| number(status, path)) else { continue };
         let value = found * row.factor;
         match row.field_type {

@@ -33,15 +33,23 @@ const fn row(
     Row { metric, field_type, unit, paths, factor: 1.0 }
 }
 
-const fn counter(metric: &'static str, unit: &'static str, paths: &'static [&'static str]) -> Row {
+pub(super) const fn counter(
+    metric: &'static str,
+    unit: &'static str,
+    paths: &'static [&'static str],
+) -> Row {
     row(metric, FieldType::Counter, unit, paths)
 }
 
-const fn gauge(metric: &'static str, unit: &'static str, paths: &'static [&'static str]) -> Row {
+pub(super) const fn gauge(
+    metric: &'static str,
+    unit: &'static str,
+    paths: &'static [&'static str],
+) -> Row {
     row(metric, FieldType::Gauge, unit, paths)
 }
 
-const fn scaled(factor: f64, row: Row) -> Row {
+pub(super) const fn scaled(factor: f64, row: Row) -> Row {
     Row { factor, ..row }
 }
 

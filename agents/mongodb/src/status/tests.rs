@@ -75,6 +75,34 @@ const MONGOD_VALUES: [(&str, f64); 46] = [
     ("mongodb_certificate_expires", 1_800_000_000.0),
 ];
 
+/// Values of the fields about the inside of a server, whose paths differ by version.
+const INTERNAL_VALUES: [(&str, f64); 24] = [
+    ("mongodb_write_conflicts", 8.0),
+    ("mongodb_transactions_open", 3.0),
+    ("mongodb_transactions_started", 97.0),
+    ("mongodb_transactions_aborted", 4.0),
+    ("mongodb_flow_control_lagged", 0.0),
+    ("mongodb_flow_control_lags", 2.0),
+    ("mongodb_flow_control_lagged_time", 8.0),
+    ("mongodb_flow_control_wait_time", 4.5),
+    ("mongodb_tickets_used_reads", 2.0),
+    ("mongodb_tickets_used_write", 1.0),
+    ("mongodb_tickets_total_reads", 128.0),
+    ("mongodb_tickets_total_write", 128.0),
+    ("mongodb_checkpoints", 120.0),
+    ("mongodb_checkpoint_time", 60.0),
+    ("mongodb_checkpoint_time_latest", 0.25),
+    ("mongodb_checkpoint_time_max", 0.9),
+    ("mongodb_cache_eviction_time_of_applications", 3.5),
+    ("mongodb_repl_buffer_operations", 3.0),
+    ("mongodb_repl_buffer_bytes", 300.0),
+    ("mongodb_repl_apply_batches", 70.0),
+    ("mongodb_repl_apply_time", 3.5),
+    ("mongodb_repl_network_bytes", 7_200.0),
+    ("mongodb_repl_getmore_time", 7.4),
+    ("mongodb_range_deleter_tasks", 2.0),
+];
+
 #[test]
 fn every_version_of_a_mongod_yields_the_common_series() {
     for version in ["4.4.29", "5.0.26", "6.0.15", "7.0.5", "8.0.4", "8.2.1"] {
@@ -85,6 +113,19 @@ fn every_version_of_a_mongod_yields_the_common_series() {
                 actual.is_some_and(|v| (v - expected).abs() < 1e-9),
                 "{version} {metric}: {actual:?}"
             );
+        }
+        for (metric, expected) in INTERNAL_VALUES {
+            assert_eq!(values.get(metric), Some(&expected), "{version} {metric}");
+        }
+        let is_8 = version.starts_with('8');
+        for (metric, is_expected) in [
+            ("mongodb_connections_rejected", version >= "7"),
+            ("mongodb_tickets_queued_reads", is_8),
+            ("mongodb_repl_write_buffer_bytes", is_8),
+            ("mongodb_cache_eviction_attempts_by_applications", is_8),
+            ("mongodb_cache_evicted_by_applications", !is_8),
+        ] {
+            assert_eq!(values.contains_key(metric), is_expected, "{version} {metric}");
         }
         let has_spills = values.contains_key("mongodb_query_spill_to_disk_during_sort");
         assert_eq!(has_spills, !version.starts_with(['4', '5']), "{version}");
@@ -105,6 +146,7 @@ fn each_role_yields_the_series_of_its_fields() {
         "mongodb_opcounter_repl_delete",
         "mongodb_opcounter_repl_insert",
         "mongodb_opcounter_repl_update",
+        "mongodb_range_deleter_tasks",
     ];
     assert_eq!(only_in_sets, expected);
     assert_eq!((names("secondary"), names("config")), (primary.clone(), primary.clone()));

@@ -61,6 +61,27 @@ impl SideBySide {
         Ok(Self { name, deadline, workers, booted_ms })
     }
 
+    /// Starts the thread of another source.
+    ///
+    /// # Errors
+    /// The thread cannot be started.
+    pub fn add(
+        &mut self,
+        interval: Duration,
+        source: Box<dyn Source + Send>,
+    ) -> std::io::Result<()> {
+        self.workers.push(Worker::start(interval, source)?);
+        Ok(())
+    }
+
+    /// Ends the source that reports this object. Its series end at `now_ms`. A pending request is
+    /// not waited for.
+    pub fn remove(&mut self, object: &str, now_ms: i64, readings: &mut Readings) {
+        for ended in self.workers.extract_if(.., |worker| worker.object() == object) {
+            ended.end(now_ms, readings);
+        }
+    }
+
     fn sample_round(
         &mut self,
         request: &SampleRequest,
@@ -179,6 +200,24 @@ mod tests {
             }
         }
         panic!("the late readings never arrived");
+    }
+
+    #[test]
+    fn a_source_can_be_added_and_removed_and_its_series_end() {
+        let mut group = SideBySide::new("group", Duration::from_secs(20), vec![]).unwrap();
+        assert_eq!(run_round(&mut group, 1000), (vec![], vec![]));
+        let (open, source) = gated_source("quick");
+        group.add(Duration::from_millis(1), source).unwrap();
+        open.send(()).unwrap();
+        assert_eq!(run_round(&mut group, 2000).0, [("quick".to_owned(), 2000.0)]);
+        let mut readings = Readings::default();
+        group.remove("slow", 3000, &mut readings);
+        assert!(readings.known().is_empty());
+        group.remove("quick", 3000, &mut readings);
+        let ended: Vec<_> =
+            readings.known().iter().map(|r| (r.series.metric(), r.value.to_bits())).collect();
+        assert_eq!(ended, [("quick", granary_protocol::STALE_MARKER.to_bits())]);
+        assert_eq!(run_round(&mut group, 4000), (vec![], vec![]));
     }
 
     #[test]

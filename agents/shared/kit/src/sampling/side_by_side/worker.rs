@@ -98,6 +98,18 @@ impl Worker {
         })
     }
 
+    /// Returns the object that the source reports.
+    pub(super) fn object(&self) -> &str {
+        &self.object
+    }
+
+    /// Ends the series of the source.
+    pub(super) fn end(mut self, now_ms: i64, readings: &mut Readings) {
+        let mut ended = Readings::default();
+        self.last_series.update(&mut ended, now_ms);
+        readings.append(ended);
+    }
+
     /// Collects late answers and sends the request of this round, unless the previous request is
     /// pending.
     pub(super) fn request(&mut self, request: &SampleRequest, readings: &mut Readings) {

@@ -1,0 +1,105 @@
+//! Discovery: the servers that members and routers report are sampled like those of the settings.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, PoisonError},
+};
+
+use granary_agent_kit::{Readings, SideBySide};
+use mongodb::options::{ClientOptions, ServerAddress};
+
+use crate::{
+    ServerFactory,
+    connection::options_of_host,
+    settings::TargetSettings,
+    target::Target,
+    topology::{Found, SharedTopology},
+};
+
+/// The maximum number of servers, with those of the settings.
+const SERVERS_MAX: usize = 900;
+
+/// The discovery of one target: its topology and the servers that it added.
+#[derive(Debug)]
+pub(crate) struct Discovery {
+    settings: TargetSettings,
+    /// The options of a connection to any server of the target.
+    options: ClientOptions,
+    topology: SharedTopology,
+    running: BTreeSet<String>,
+}
+
+impl Discovery {
+    pub(crate) fn new(
+        settings: TargetSettings,
+        options: ClientOptions,
+        topology: SharedTopology,
+    ) -> Self {
+        Self { settings, options, topology, running: BTreeSet::new() }
+    }
+
+    /// Starts the servers that were found, and ends those that left the cluster. `hosts` are the
+    /// names of all servers of the agent.
+    pub(crate) fn follow(
+        &mut self,
+        now_ms: i64,
+        factory: &ServerFactory,
+        hosts: &mut BTreeSet<String>,
+        sources: &mut SideBySide,
+        readings: &mut Readings,
+    ) {
+        let found = self.topology.lock().unwrap_or_else(PoisonError::into_inner).found();
+        let addresses: BTreeSet<&String> = found.iter().map(|found| &found.address).collect();
+        let gone: Vec<String> =
+            self.running.iter().filter(|running| !addresses.contains(running)).cloned().collect();
+        for host in gone {
+            self.running.remove(&host);
+            hosts.remove(&host);
+            factory.forget(&host);
+            sources.remove(&Target::object_of(&host), now_ms, readings);
+        }
+        let mut unsampled = 0;
+        for found in found {
+            if hosts.contains(&found.address) {
+                continue;
+            }
+            if hosts.len() >= SERVERS_MAX {
+                unsampled += 1;
+                continue;
+            }
+            if let Err(cause) = self.start(&found, factory, sources) {
+                readings.problem(Target::object_of(&found.address), cause);
+                continue;
+            }
+            hosts.insert(found.address.clone());
+            self.running.insert(found.address);
+        }
+        if unsampled > 0 {
+            let cause = format!("{unsampled} servers beyond {SERVERS_MAX} are not sampled");
+            readings.problem("mongodb discovery", cause);
+        }
+    }
+
+    fn start(
+        &self,
+        found: &Found,
+        factory: &ServerFactory,
+        sources: &mut SideBySide,
+    ) -> Result<(), String> {
+        let address = ServerAddress::parse(&found.address).map_err(|cause| cause.to_string())?;
+        let mut options = options_of_host(&self.options, &address, factory.limits.timeout);
+        if found.is_arbiter {
+            // An arbiter stores no users, so that it would refuse every password.
+            options.credential = None;
+        }
+        let settings = TargetSettings { host: None, ..self.settings.clone() };
+        let mut target = Target::new(&address, options, &settings, factory.limits);
+        target.server_role.set.clone_from(&found.set);
+        target.topology = Some(Arc::clone(&self.topology));
+        let server = Box::new(factory.server(target));
+        sources.add(factory.interval, server).map_err(|cause| cause.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests;
