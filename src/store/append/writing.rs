@@ -18,7 +18,7 @@ use crate::{
         journal::{
             erasure_row::Pending,
             record::{Record, batches},
-            record_log::{RECORD_BYTES_MAX, RecordLog},
+            record_log::{RECORD_BYTES_MAX, RecordSink},
         },
     },
 };
@@ -26,7 +26,7 @@ use crate::{
 /// The shared log of a shard, and the replica that leads the shard.
 #[derive(Debug)]
 pub(super) struct Shared {
-    log: Box<dyn RecordLog>,
+    log: Box<dyn RecordSink>,
     replicated: Replicated,
     /// The record that may be in the log and is not applied.
     unsettled: Option<(u64, Vec<u8>)>,
@@ -34,7 +34,7 @@ pub(super) struct Shared {
 
 impl Appender {
     /// Returns an appender that writes to a shared log.
-    pub(crate) fn leading(replicated: Replicated, log: Box<dyn RecordLog>) -> Self {
+    pub(crate) fn leading(replicated: Replicated, log: Box<dyn RecordSink>) -> Self {
         let mut this = Self::new(replicated.store.clone());
         this.shared = Some(Shared { log, replicated, unsettled: None });
         this
