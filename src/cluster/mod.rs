@@ -6,13 +6,22 @@
 //! to the holder meanwhile, and [`lease`] refuses answers that may be out of date. The cluster has
 //! one shard, number 0. Must never know: what requests mean.
 
+mod answer;
+pub mod follower;
+pub mod forward;
+pub mod lease;
 pub mod log;
+pub mod metrics;
 pub mod node;
 pub mod seed;
 pub mod shard;
 pub mod upkeep;
 
+pub use follower::Follower;
+pub use forward::{ForwardLimits, Forwarder};
+pub use lease::Lease;
 pub use log::ReplicaLog;
+pub use metrics::NodeMetrics;
 pub use node::{Membership, Node, NodeParts, Phase};
 pub use shard::{SharedReplica, StoreShard};
 pub use upkeep::UpkeepSettings;

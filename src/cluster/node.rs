@@ -10,6 +10,7 @@ use tokio::{runtime::Handle, sync::watch, task::JoinHandle};
 
 use super::{
     ReplicaLog, SHARD,
+    metrics::NodeMetrics,
     shard::{SharedReplica, StoreShard},
     upkeep::UpkeepSettings,
 };
@@ -27,6 +28,9 @@ use crate::{
 const FOUNDED_WITHIN: Duration = Duration::from_secs(20);
 /// The time limit for the end of all uses of a replica.
 const UNUSED_WITHIN: Duration = Duration::from_secs(10);
+
+/// The interval at which metrics follow the status.
+const SHOWN_EVERY: Duration = Duration::from_secs(1);
 
 /// The settings of a node.
 #[derive(Debug, Clone)]
@@ -73,6 +77,7 @@ pub struct Node {
     connections: Connections,
     nodes: KnownNodes,
     replica: SharedReplica,
+    metrics: NodeMetrics,
 }
 
 impl Node {
@@ -90,12 +95,9 @@ impl Node {
         let medium: Arc<dyn Medium> = Arc::new(medium.context("cluster.uri")?);
         let writer = Writer::start(&runtime, medium.clone());
         let connections = Connections { runtime, medium, writer };
-        Ok(Self {
-            parts,
-            connections,
-            nodes: KnownNodes::default(),
-            replica: SharedReplica::default(),
-        })
+        let metrics = NodeMetrics::new().context("register metrics")?;
+        let (nodes, replica) = (KnownNodes::default(), SharedReplica::default());
+        Ok(Self { parts, connections, nodes, replica, metrics })
     }
 
     /// Returns the settings.
@@ -106,6 +108,11 @@ impl Node {
     /// Returns the addresses of all nodes.
     pub fn nodes(&self) -> &KnownNodes {
         &self.nodes
+    }
+
+    /// Returns the metrics.
+    pub fn metrics(&self) -> &NodeMetrics {
+        &self.metrics
     }
 
     /// Returns the replica.
@@ -137,8 +144,20 @@ impl Node {
             nodes: self.nodes.0.clone(),
         };
         let spreading = spreader.run(self.connections.medium.clone());
-        let spreader = self.connections.runtime.spawn(spreading);
-        Ok(Membership { node: self.clone(), replicas, spreader, status, phase })
+        let tasks = [
+            self.connections.runtime.spawn(spreading),
+            self.connections.runtime.spawn(show(self.metrics.clone(), status.clone())),
+        ];
+        Ok(Membership { node: self.clone(), replicas, tasks, status, phase })
+    }
+}
+
+/// Shows the status of a membership at intervals.
+async fn show(metrics: NodeMetrics, status: StatusReader) {
+    metrics.begin();
+    loop {
+        metrics.show(&status.get());
+        tokio::time::sleep(SHOWN_EVERY).await;
     }
 }
 
@@ -180,7 +199,8 @@ fn note(event: &Event, phase: &watch::Sender<Phase>) -> ControlFlow<()> {
 pub struct Membership {
     node: Node,
     replicas: Arc<Vec<ReplicaHandle<StoreShard>>>,
-    spreader: JoinHandle<()>,
+    /// The spreader, and the task of the metrics.
+    tasks: [JoinHandle<()>; 2],
     status: StatusReader,
     phase: watch::Receiver<Phase>,
 }
@@ -229,7 +249,8 @@ impl Membership {
     /// Ends the threads of the membership, and closes the replica. It blocks. Returns false when the
     /// store is still in use.
     pub fn end(self) -> bool {
-        self.spreader.abort();
+        self.tasks.iter().for_each(JoinHandle::abort);
+        self.node.metrics.show(&self.status.get());
         let mut replicas = self.replicas;
         let watch = crate::clock::Stopwatch::start();
         let handles = loop {

@@ -52,6 +52,10 @@ pub enum WriteFault {
     /// The disk is full.
     #[error("{0}")]
     DiskFull(String),
+    /// The shared log cannot be written at present: its outcome is unknown, or another node writes
+    /// it.
+    #[error("{0}")]
+    NoLog(String),
     /// The journal could not be written.
     #[error("{0}")]
     Failed(String),
@@ -61,7 +65,11 @@ impl From<&StoreError> for WriteFault {
     /// Describes the error with its chain of causes.
     fn from(error: &StoreError) -> Self {
         let text = error.reason();
-        if error.is_disk_full() { Self::DiskFull(text) } else { Self::Failed(text) }
+        match error {
+            _ if error.is_disk_full() => Self::DiskFull(text),
+            StoreError::Log(_) => Self::NoLog(text),
+            _ => Self::Failed(text),
+        }
     }
 }
 

@@ -250,6 +250,7 @@ impl<S: Shard + Send + 'static> Running<S> {
         status.durable = self.state.durable_floor();
         status.answers_until_ms = self.replica.answers_until_ms();
         status.counters = self.replica.counters();
+        status.caught_up_ms = self.replica.caught_up_ms();
         if status.row.as_ref() != self.replica.row() {
             status.row = self.replica.row().cloned();
         }

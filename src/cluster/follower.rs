@@ -1,0 +1,118 @@
+//! The HTTP service of a node that does not hold the store: its own state, and the forwarding of
+//! everything else.
+//!
+//! Must never know: what requests mean.
+
+use actix_web::{
+    HttpRequest, HttpResponse,
+    http::StatusCode,
+    web::{self, ServiceConfig},
+};
+use serde_json::json;
+
+use super::{
+    answer,
+    forward::{self, Forwarder},
+    metrics::NodeMetrics,
+    node::Node,
+};
+use crate::replication::{
+    NodeName,
+    entry::STOPPED,
+    runner::{StatusReader, now_ms},
+};
+
+/// The parts of the service. Clones are cheap.
+#[derive(Debug, Clone)]
+pub struct Follower {
+    /// This node.
+    pub node: Node,
+    /// The status of its replica.
+    pub status: StatusReader,
+    /// The client of requests to the holder.
+    pub forwarder: Forwarder,
+    /// The metrics of the node.
+    pub metrics: NodeMetrics,
+    /// True if connections to this node are encrypted.
+    pub is_encrypted: bool,
+    /// True if metrics are only for this machine, because there is access control, and this node
+    /// does not check keys.
+    pub hides_metrics: bool,
+}
+
+impl Follower {
+    /// Returns the holder and its address; `None` if no other node holds the store.
+    pub(super) fn holder(&self) -> Option<(NodeName, String)> {
+        let row = self.status.get().row?;
+        let holder = row.holder.filter(|holder| *holder != self.node.parts().node)?;
+        let address = self.node.nodes().address(&holder).filter(|_| row.beat != STOPPED)?;
+        Some((holder, address))
+    }
+}
+
+/// Registers the routes for one HTTP worker.
+pub fn routes(config: &mut ServiceConfig, follower: &Follower) {
+    config.app_data(web::Data::new(follower.clone()));
+    for path in ["/healthz", "/-/healthy"] {
+        config.route(path, web::get().to(healthz)).route(path, web::head().to(healthz));
+    }
+    for path in ["/readyz", "/-/ready"] {
+        config.route(path, web::get().to(readyz)).route(path, web::head().to(readyz));
+    }
+    config.route("/metrics", web::get().to(metrics));
+    config.default_service(web::to(forward::forward));
+}
+
+async fn healthz() -> HttpResponse {
+    HttpResponse::Ok().json(json!({ "status": "alive" }))
+}
+
+/// Reports whether requests are forwarded to a holder that answers.
+async fn readyz(follower: web::Data<Follower>) -> HttpResponse {
+    let status = follower.status.get();
+    let lag_ms = status.caught_up_ms.map(|at| now_ms().saturating_sub(at));
+    let mut cluster = json!({
+        "role": "follower",
+        "node": follower.node.parts().node.as_str(),
+        "applied": status.applied,
+        "lag_seconds": lag_ms.map(|lag| lag as f64 / 1e3),
+    });
+    let reason = match follower.holder() {
+        None => Some(match status.last_fault.filter(|_| status.row.is_none()) {
+            Some(fault) => format!("MongoDB cannot be reached: {fault}"),
+            None => "no node holds the store".to_owned(),
+        }),
+        Some((holder, address)) => {
+            cluster["holder"] = json!(holder.as_str());
+            let forwarder = follower.forwarder.clone();
+            let reachable = web::block(move || forwarder.is_reachable(&address)).await;
+            (!matches!(reachable, Ok(true))).then(|| format!("the holder {holder} does not answer"))
+        }
+    };
+    match reason {
+        None => {
+            let answer =
+                json!({ "status": "ready", "pid": std::process::id(), "cluster": cluster });
+            HttpResponse::Ok().json(answer)
+        }
+        Some(reason) => {
+            let reasons = json!({ "cluster": reason });
+            let answer = json!({ "status": "not ready", "reasons": reasons, "cluster": cluster });
+            HttpResponse::ServiceUnavailable().json(answer)
+        }
+    }
+}
+
+async fn metrics(request: HttpRequest, follower: web::Data<Follower>) -> HttpResponse {
+    let is_local = request.peer_addr().is_some_and(|peer| peer.ip().to_canonical().is_loopback());
+    if follower.hides_metrics && !is_local {
+        let message = "a node that follows checks no keys: read its metrics from its own machine";
+        return answer::error(StatusCode::FORBIDDEN, "forbidden", message);
+    }
+    match follower.metrics.shown.render() {
+        Ok(text) => {
+            HttpResponse::Ok().content_type("text/plain; version=0.0.4; charset=utf-8").body(text)
+        }
+        Err(cause) => answer::error(StatusCode::INTERNAL_SERVER_ERROR, "failed", cause),
+    }
+}
