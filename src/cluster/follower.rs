@@ -22,6 +22,10 @@ use crate::replication::{
     runner::{StatusReader, now_ms},
 };
 
+/// The time without a read of the end of the log after which the node is not ready, in
+/// milliseconds.
+const LAG_MS_MAX: u64 = 6000;
+
 /// The parts of the service. Clones are cheap.
 #[derive(Debug, Clone)]
 pub struct Follower {
@@ -77,18 +81,7 @@ async fn readyz(follower: web::Data<Follower>) -> HttpResponse {
         "applied": status.applied,
         "lag_seconds": lag_ms.map(|lag| lag as f64 / 1e3),
     });
-    let reason = match follower.holder() {
-        None => Some(match status.last_fault.filter(|_| status.row.is_none()) {
-            Some(fault) => format!("MongoDB cannot be reached: {fault}"),
-            None => "no node holds the store".to_owned(),
-        }),
-        Some((holder, address)) => {
-            cluster["holder"] = json!(holder.as_str());
-            let forwarder = follower.forwarder.clone();
-            let reachable = web::block(move || forwarder.is_reachable(&address)).await;
-            (!matches!(reachable, Ok(true))).then(|| format!("the holder {holder} does not answer"))
-        }
-    };
+    let reason = not_ready(&follower, &mut cluster, lag_ms).await;
     match reason {
         None => {
             let answer =
@@ -101,6 +94,30 @@ async fn readyz(follower: web::Data<Follower>) -> HttpResponse {
             HttpResponse::ServiceUnavailable().json(answer)
         }
     }
+}
+
+/// Returns the reason why requests cannot be forwarded at present; adds the holder to the state.
+async fn not_ready(
+    follower: &Follower,
+    cluster: &mut serde_json::Value,
+    lag_ms: Option<u64>,
+) -> Option<String> {
+    let status = follower.status.get();
+    if lag_ms.is_none_or(|lag_ms| lag_ms > LAG_MS_MAX) {
+        let fault = status.last_fault.unwrap_or_else(|| "no fault was reported".to_owned());
+        let seconds = LAG_MS_MAX / 1000;
+        return Some(format!(
+            "this node has not read the end of the log for {seconds} seconds; MongoDB may be away: \
+             {fault}"
+        ));
+    }
+    let Some((holder, address)) = follower.holder() else {
+        return Some("no node holds the store".to_owned());
+    };
+    cluster["holder"] = json!(holder.as_str());
+    let forwarder = follower.forwarder.clone();
+    let reachable = web::block(move || forwarder.is_reachable(&address)).await;
+    (!matches!(reachable, Ok(true))).then(|| format!("the holder {holder} does not answer"))
 }
 
 async fn metrics(request: HttpRequest, follower: web::Data<Follower>) -> HttpResponse {

@@ -24,8 +24,7 @@ pub struct Status {
     pub answers_until_ms: Option<u64>,
     /// The numbers for metrics.
     pub counters: Counters,
-    /// The uptime of the machine at which a follower last had all entries of the log, in
-    /// milliseconds.
+    /// The uptime of the machine at which a follower last read the end of the log, in milliseconds.
     pub caught_up_ms: Option<u64>,
     /// The shard's row as a follower read it last.
     pub row: Option<ShardRow>,

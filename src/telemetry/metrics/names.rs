@@ -170,7 +170,7 @@ pub const CLUSTER_METRICS: [(&str, &str); 13] = [
     ("granary_cluster_epoch", "Epoch of the holder, as this node knows it"),
     ("granary_cluster_applied_record", "Number of the last record that this node applied"),
     ("granary_cluster_durable_record", "Number up to which this node's disk has all records"),
-    ("granary_cluster_lag_seconds", "Time since this node had all records of the log"),
+    ("granary_cluster_lag_seconds", "Time since this node read the end of the log"),
     ("granary_cluster_takes_total", "Times that this node took the store"),
     ("granary_cluster_losses_total", "Leases and takes that another node ended"),
     ("granary_cluster_seeds_total", "Copies of the replica from another node"),

@@ -136,7 +136,7 @@ impl Replica {
                 self.lanes[Lane::Log as usize].due_ms =
                     now_ms + if has_more { 0 } else { pause_ms };
                 self.row_ms = Some(now_ms);
-                if !has_more && self.follows() {
+                if !has_more {
                     self.caught_up_ms = Some(now_ms);
                 }
                 self.watch.note(&row, sent_ms, now_ms, &self.timing);

@@ -119,7 +119,7 @@ pub struct Replica {
     /// The time of the last read of the row.
     row_ms: Option<u64>,
     row: Option<ShardRow>,
-    /// The time at which the follower last had all entries of the log.
+    /// The time at which the follower last read the end of the log.
     caught_up_ms: Option<u64>,
     /// The bytes of the records that the last search found.
     applied_bytes: usize,
@@ -173,7 +173,7 @@ impl Replica {
         self.row.as_ref()
     }
 
-    /// Returns the time at which the follower last had all entries of the log.
+    /// Returns the time at which the follower last read the end of the log.
     pub fn caught_up_ms(&self) -> Option<u64> {
         self.caught_up_ms
     }
