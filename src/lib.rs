@@ -3,7 +3,8 @@
 //! ARCHITECTURE.md describes the modules. A module may only use modules to its left in this list,
 //! and `tests/it/tidy` checks the imports: `model` <- `policy` <- `access`, `clock`, `tls`,
 //! `shell`, `store`, `oidc`, `publish` <- `ingest`, `import`, `query`, `replication`, `telemetry`
-//! <- `alerts` <- `notify`, `kept` <- `actors` <- `api` <- `config` <- `daemon` <- `cli` <- `main`.
+//! <- `alerts` <- `notify`, `kept` <- `actors` <- `api`, `cluster` <- `config` <- `daemon` <- `cli`
+//! <- `main`.
 
 // The shared test setup below refers to the crate by its name, as the tests in tests/ do.
 #[cfg(test)]

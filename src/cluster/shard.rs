@@ -84,7 +84,7 @@ impl SharedReplica {
                 *state = State::Leading { applied, store: store.clone() };
                 Some((store, replica.lead(log)))
             }
-            other => {
+            other @ (State::New { .. } | State::Leading { .. } | State::Closed) => {
                 *state = other;
                 None
             }

@@ -38,7 +38,7 @@ pub struct UpkeepSettings {
 /// The thread of the local work. When this value is dropped, the thread ends after its present work.
 #[derive(Debug)]
 pub struct Upkeep {
-    _running: Sender<Infallible>,
+    running: Sender<Infallible>,
     thread: JoinHandle<()>,
 }
 
@@ -51,12 +51,12 @@ impl Upkeep {
         let (running, ended) = bounded(0);
         let work = move || Work::new(store, settings, ended).run();
         let thread = thread::Builder::new().name("upkeep".to_owned()).spawn(work)?;
-        Ok(Self { _running: running, thread })
+        Ok(Self { running, thread })
     }
 
     /// Ends the thread, and waits for its end.
     pub fn end(self) {
-        drop(self._running);
+        drop(self.running);
         if self.thread.join().is_err() {
             tracing::error!("the thread of a replica's local work panicked");
         }

@@ -48,12 +48,13 @@ const RESPONSE_MARGIN: Duration = Duration::from_secs(10);
 pub(super) struct Holding {
     membership: Arc<Membership>,
     phase: watch::Receiver<Phase>,
-    pub(super) metrics: ClusterMetrics,
+    metrics: ClusterMetrics,
 }
 
 impl Holding {
-    /// Returns the lease around answers.
-    pub(super) fn lease(&self) -> Lease {
+    /// Adds the metrics of the node; returns the lease around answers.
+    pub(super) fn begin(&self, metrics: &Metrics) -> Lease {
+        metrics.add_cluster(&self.metrics);
         Lease::new(self.membership.status())
     }
 
@@ -118,7 +119,7 @@ pub(super) async fn serve(
     systemd::feed_watchdog();
     loop {
         let turn = Turn { node: &node, addresses: &addresses, sources };
-        checked = match turn.run(checked, &mut signals).await? {
+        checked = match Box::pin(turn.run(checked, &mut signals)).await? {
             Ok(checked) => checked,
             Err(reason) => return Ok(reason),
         };

@@ -179,9 +179,7 @@ impl Daemon {
         let trusted = trusted_clock(settings, last_run);
         let clock: Arc<dyn Clock> = Arc::new(trusted.clone());
         let metrics = Metrics::new().context("register metrics")?;
-        if let Some(holding) = &holding {
-            metrics.add_cluster(&holding.metrics);
-        }
+        let lease = holding.as_ref().map(|holding| holding.begin(&metrics));
         let ((lifelines, watcher), mut arbiters) = (lifelines(), Vec::new());
         let role = checkpointer(settings, &store, &clock, &metrics, &published, &lifelines);
         let checkpointer = start_on_arbiter(&mut arbiters, role);
@@ -218,7 +216,7 @@ impl Daemon {
         let of_projects = ProjectRoles::start(settings, &projects, &lifelines, &mut arbiters);
         let self_sampler =
             start_self_sampler(settings, &receiving, &parts, &lifelines, &mut arbiters);
-        let (lease, roles) = (holding.as_ref().map(Holding::lease), (&lifelines, &mut arbiters));
+        let roles = (&lifelines, &mut arbiters);
         let server = start_server(settings, &receiving, http, &projects, lease, roles)?;
         let reloader = Reloader::new(live, sources, reload_parts, requests);
         Ok(Self {

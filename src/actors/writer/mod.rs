@@ -65,10 +65,12 @@ impl From<&StoreError> for WriteFault {
     /// Describes the error with its chain of causes.
     fn from(error: &StoreError) -> Self {
         let text = error.reason();
-        match error {
-            _ if error.is_disk_full() => Self::DiskFull(text),
-            StoreError::Log(_) => Self::NoLog(text),
-            _ => Self::Failed(text),
+        if error.is_disk_full() {
+            Self::DiskFull(text)
+        } else if let StoreError::Log(_) = error {
+            Self::NoLog(text)
+        } else {
+            Self::Failed(text)
         }
     }
 }

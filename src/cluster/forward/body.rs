@@ -27,12 +27,15 @@ pub(super) enum Part {
     End,
 }
 
+/// An error response: its status, a word for programs, and a sentence for people.
+type Refusal = (StatusCode, &'static str, String);
+
 /// The reason why a body was not forwarded, for the client.
 #[derive(Debug, Clone, Default)]
-pub(super) struct BodyFault(Arc<Mutex<Option<(StatusCode, &'static str, String)>>>);
+pub(super) struct BodyFault(Arc<Mutex<Option<Refusal>>>);
 
 impl BodyFault {
-    pub(super) fn get(&self) -> Option<(StatusCode, &'static str, String)> {
+    pub(super) fn get(&self) -> Option<Refusal> {
         self.0.lock().clone()
     }
 

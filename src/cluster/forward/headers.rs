@@ -41,14 +41,11 @@ fn is_hop_by_hop(name: &str, connection: &str) -> bool {
 }
 
 /// Returns the head of the request to the holder.
-///
-/// # Errors
-/// When the request's target or headers cannot be sent again.
 pub(super) fn outgoing(
     request: &HttpRequest,
     address: &str,
     follower: &Follower,
-) -> Result<http::request::Builder, String> {
+) -> http::request::Builder {
     let target = request.uri().path_and_query().map_or("/", |target| target.as_str());
     let mut outgoing = http::Request::builder()
         .method(request.method().as_str())
@@ -72,9 +69,9 @@ pub(super) fn outgoing(
     if follower.is_encrypted && !request.headers().contains_key(X_FORWARDED_PROTO) {
         outgoing = outgoing.header(X_FORWARDED_PROTO, "https");
     }
-    Ok(outgoing
+    outgoing
         .header(X_FORWARDED_FOR, clients.join(", "))
-        .header(FORWARDED.as_str(), follower.node.parts().node.as_str()))
+        .header(FORWARDED.as_str(), follower.node.parts().node.as_str())
 }
 
 /// Returns the headers of a response that belong to no connection.

@@ -109,10 +109,7 @@ pub(super) async fn forward(
     let Ok(permit) = follower.forwarder.permits.clone().try_acquire_owned() else {
         return unavailable(&follower, "this node forwards too many requests at present; retry");
     };
-    let outgoing = match headers::outgoing(&request, &address, &follower) {
-        Ok(outgoing) => outgoing,
-        Err(fault) => return answer::error(StatusCode::BAD_REQUEST, "malformed", fault),
-    };
+    let outgoing = headers::outgoing(&request, &address, &follower);
     let has_body = length.is_some_and(|length| length > 0)
         || request.headers().contains_key(header::TRANSFER_ENCODING);
     let (incoming, fault) = body::incoming(payload, has_body, limits);

@@ -27,8 +27,10 @@ const ROUNDS: u64 = 4;
 const SAMPLES: u64 = 20;
 /// The stop of a process, longer than the lease and the wait of the next holder.
 const STOP: Duration = Duration::from_secs(9);
-/// The time limit of a request.
-const REQUEST: Duration = Duration::from_secs(12);
+/// The time limit of a request, after which the sender asks another node.
+const REQUEST: Duration = Duration::from_secs(4);
+/// The number of requests that a sender sends to a node before it changes to the next one.
+const PER_NODE: u64 = 10;
 const LEVELS: [&str; 4] = ["1m", "5m", "1h", "1d"];
 
 struct Cluster {
@@ -93,7 +95,7 @@ fn start_node(mongodb: u16) -> Daemon {
     node
 }
 
-/// A sender, which repeats each request at the next node until it is acknowledged.
+/// A sender, which changes between nodes, and repeats each request at the next node until it is acknowledged.
 struct Sender {
     thread: JoinHandle<u64>,
     acknowledged: Arc<AtomicU64>,
@@ -119,7 +121,9 @@ impl Sender {
                 }
                 count.store(number, Ordering::SeqCst);
                 number += 1;
-                node = (node + 1) % urls.len();
+                if number.is_multiple_of(PER_NODE) {
+                    node = (node + 1) % urls.len();
+                }
             }
             number - 1
         });

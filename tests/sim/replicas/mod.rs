@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use fastrand::Rng;
 use granary::{
     model::{Cell, GranularityIndex, GranularitySet, RetentionRule, SeriesId, UnixMillis},
-    store::{RecordLog, Replica, Store},
+    store::{RecordLog, RecordSink, Replica, Store},
 };
 
 use crate::{

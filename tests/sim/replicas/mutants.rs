@@ -5,8 +5,8 @@ use granary::{
         AcceptedBatch, BatchNumber, Deduplication, GranularitySet, Kind, SeriesId, UnixMillis,
     },
     store::{
-        Appender, ErasureRequest, LogFault, Matcher, RecordLog, Replica, ReplicaFault, Store,
-        StoreDigest, StoreError,
+        Appender, ErasureRequest, LogFault, Matcher, RecordLog, RecordSink, Replica, ReplicaFault,
+        Store, StoreDigest, StoreError,
     },
 };
 use xxhash_rust::xxh3::xxh3_64;

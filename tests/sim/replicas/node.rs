@@ -5,7 +5,7 @@ use std::sync::Arc;
 use fastrand::Rng;
 use granary::{
     model::UnixMillis,
-    store::{Appender, RecordLog, RecordSink, Replica, ReplicaFault, Store},
+    store::{Appender, RecordSink, Replica, ReplicaFault, Store},
 };
 
 use crate::faulty::{Call, EIO, Effect, Fault, FaultyMedium};
