@@ -16,11 +16,7 @@ use super::{
     metrics::NodeMetrics,
     node::Node,
 };
-use crate::replication::{
-    NodeName,
-    entry::STOPPED,
-    runner::{StatusReader, now_ms},
-};
+use crate::replication::runner::{StatusReader, now_ms};
 
 /// The time without a read of the end of the log after which the node is not ready, in
 /// milliseconds.
@@ -37,26 +33,15 @@ pub struct Follower {
     pub forwarder: Forwarder,
     /// The metrics of the node.
     pub metrics: NodeMetrics,
-    /// True if connections to this node are encrypted.
-    pub is_encrypted: bool,
     /// True if metrics are only for this machine, because there is access control, and this node
     /// does not check keys.
     pub hides_metrics: bool,
 }
 
-impl Follower {
-    /// Returns the holder and its address; `None` if no other node holds the store.
-    pub(super) fn holder(&self) -> Option<(NodeName, String)> {
-        let row = self.status.get().row?;
-        let holder = row.holder.filter(|holder| *holder != self.node.parts().node)?;
-        let address = self.node.nodes().address(&holder).filter(|_| row.beat != STOPPED)?;
-        Some((holder, address))
-    }
-}
-
 /// Registers the routes for one HTTP worker.
 pub fn routes(config: &mut ServiceConfig, follower: &Follower) {
     config.app_data(web::Data::new(follower.clone()));
+    config.app_data(web::Data::new(follower.forwarder.clone()));
     for path in ["/healthz", "/-/healthy"] {
         config.route(path, web::get().to(healthz)).route(path, web::head().to(healthz));
     }
@@ -111,7 +96,7 @@ async fn not_ready(
              {fault}"
         ));
     }
-    let Some((holder, address)) = follower.holder() else {
+    let Some((holder, address)) = follower.forwarder.holder() else {
         return Some("no node holds the store".to_owned());
     };
     cluster["holder"] = json!(holder.as_str());

@@ -42,8 +42,8 @@ fn refusal() -> HttpResponse {
     )
 }
 
-/// Refuses a request unless the lease holds before and after its handler: a process that was stopped
-/// in between must not answer with old data.
+/// Refuses a request unless the lease holds before and after its handler: a process that was
+/// stopped in between must not answer with old data.
 ///
 /// # Errors
 /// The errors of the route.

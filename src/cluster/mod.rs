@@ -13,6 +13,7 @@ pub mod lease;
 pub mod log;
 pub mod metrics;
 pub mod node;
+pub mod nodes;
 pub mod seed;
 pub mod shard;
 pub mod upkeep;

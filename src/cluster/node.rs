@@ -5,12 +5,12 @@
 use std::{ops::ControlFlow, path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::Context;
-use parking_lot::Mutex;
 use tokio::{runtime::Handle, sync::watch, task::JoinHandle};
 
 use super::{
     ReplicaLog, SHARD,
     metrics::NodeMetrics,
+    nodes::KnownNodes,
     shard::{SharedReplica, StoreShard},
     upkeep::UpkeepSettings,
 };
@@ -18,7 +18,7 @@ use crate::{
     publish::MongoUri,
     replication::{
         Event, Medium, NodeName, Replica, Timing,
-        medium::{MongoMedium, NodeRow},
+        medium::MongoMedium,
         runner::{Connections, ReplicaHandle, Spreader, StatusReader, Writer, start},
     },
     store::{Appender, Store},
@@ -43,18 +43,6 @@ pub struct NodeParts {
     pub replicas: usize,
     /// The data directory.
     pub folder: PathBuf,
-}
-
-/// The addresses of all nodes, as of the last read. Clones are cheap.
-#[derive(Debug, Clone, Default)]
-pub struct KnownNodes(Arc<Mutex<Vec<NodeRow>>>);
-
-impl KnownNodes {
-    /// Returns the address of a node.
-    pub fn address(&self, node: &NodeName) -> Option<String> {
-        let nodes = self.0.lock();
-        nodes.iter().find(|row| row.node == *node).map(|row| row.address.clone())
-    }
 }
 
 /// The phase of a membership.
@@ -161,8 +149,8 @@ async fn show(metrics: NodeMetrics, status: StatusReader) {
     }
 }
 
-/// Notes an event of the replica; the thread of the replica ends when the lease is over, because the
-/// store must be opened again before it can follow.
+/// Notes an event of the replica; the thread of the replica ends when the lease is over, because
+/// the store must be opened again before it can follow.
 fn note(event: &Event, phase: &watch::Sender<Phase>) -> ControlFlow<()> {
     let holds = matches!(*phase.borrow(), Phase::Holds(_));
     match event {

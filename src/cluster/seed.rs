@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use super::node::KnownNodes;
+use super::nodes::KnownNodes;
 use crate::replication::{ShardFault, ShardRow};
 
 /// Replaces the files of the store in a data directory by those of a member that has what was cut.

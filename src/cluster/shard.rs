@@ -1,8 +1,8 @@
 //! The store as a shard of the replicated log.
 //!
-//! The thread of the replica applies entries while the node follows. While the node holds, the
-//! appender of the store applies its own records, and the shard only notes their numbers. Must never
-//! know: who holds, what records mean.
+//! The thread of the replica applies entries while the node follows. The appender of the store
+//! applies its own records while the node holds, and the shard only notes their numbers. Must
+//! never know: who holds, what records mean.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -10,7 +10,7 @@ use anyhow::Context;
 use parking_lot::Mutex;
 
 use super::{
-    node::KnownNodes,
+    nodes::KnownNodes,
     seed,
     upkeep::{Upkeep, UpkeepSettings},
 };
@@ -43,7 +43,7 @@ enum State {
     Closed,
 }
 
-/// The replica of this node, which the thread of the replica and the daemon share. Clones are cheap.
+/// The replica of this node, which its thread and the daemon share. Clones are cheap.
 #[derive(Clone)]
 pub struct SharedReplica(Arc<Mutex<State>>);
 

@@ -35,7 +35,7 @@ pub struct UpkeepSettings {
     pub bounds: CheckpointBounds,
 }
 
-/// The thread of the local work. When this value is dropped, the thread ends after its present work.
+/// The thread of the local work, which ends after its present work when this value is dropped.
 #[derive(Debug)]
 pub struct Upkeep {
     running: Sender<Infallible>,

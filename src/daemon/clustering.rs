@@ -1,9 +1,9 @@
-//! The life of a node of a cluster: it follows the log, holds the store when it takes it, and follows
-//! again.
+//! The life of a node of a cluster: it follows the log, holds the store when it takes it, and
+//! follows again.
 //!
-//! While the node follows, a light service forwards requests. While it holds, the daemon runs as an
-//! embedded one, except that its records go to the log. The store is closed in between. Must never
-//! know: the protocol of the log.
+//! A light service forwards requests while the node follows. The daemon runs while the node holds,
+//! as an embedded one, except that its records go to the log. The store is closed in between. Must
+//! never know: the protocol of the log.
 
 use std::{sync::Arc, time::Duration};
 
@@ -203,13 +203,14 @@ impl Turn<'_> {
             client_timeout: settings.server.client_timeout,
             response_timeout: settings.limits.query_timeout + RESPONSE_MARGIN,
         };
-        let forwarder = Forwarder::new(limits).map_err(anyhow::Error::msg)?;
+        let (node, is_encrypted) = (self.node.clone(), settings.tls_files().is_some());
+        let forwarder = Forwarder::new(node, membership.status(), is_encrypted, limits);
+        let forwarder = forwarder.map_err(anyhow::Error::msg)?;
         let follower = Follower {
             node: self.node.clone(),
             status: membership.status(),
             forwarder,
             metrics: self.node.metrics().clone(),
-            is_encrypted: settings.tls_files().is_some(),
             hides_metrics: settings.security.access,
         };
         let app = move || {

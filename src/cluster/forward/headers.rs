@@ -8,8 +8,6 @@ use actix_web::{
 };
 use ureq::http;
 
-use crate::cluster::follower::Follower;
-
 /// The header of a forwarded request, with the node that forwarded it. Nodes forward it no further.
 pub(super) const FORWARDED: HeaderName = HeaderName::from_static("x-granary-forwarded-by");
 const X_FORWARDED_FOR: &str = "x-forwarded-for";
@@ -40,11 +38,11 @@ fn is_hop_by_hop(name: &str, connection: &str) -> bool {
         || connection.split(',').any(|named| named.trim().eq_ignore_ascii_case(name))
 }
 
-/// Returns the head of the request to the holder.
+/// Returns the head of the request to the holder, which names the node that forwards it.
 pub(super) fn outgoing(
     request: &HttpRequest,
     address: &str,
-    follower: &Follower,
+    (node, is_encrypted): (&str, bool),
 ) -> http::request::Builder {
     let target = request.uri().path_and_query().map_or("/", |target| target.as_str());
     let mut outgoing = http::Request::builder()
@@ -66,12 +64,10 @@ pub(super) fn outgoing(
     let forwarded = forwarded.filter_map(|value| value.to_str().ok().map(str::to_owned));
     let peer = request.peer_addr().map(|peer| peer.ip().to_canonical().to_string());
     let clients: Vec<_> = forwarded.chain(peer).collect();
-    if follower.is_encrypted && !request.headers().contains_key(X_FORWARDED_PROTO) {
+    if is_encrypted && !request.headers().contains_key(X_FORWARDED_PROTO) {
         outgoing = outgoing.header(X_FORWARDED_PROTO, "https");
     }
-    outgoing
-        .header(X_FORWARDED_FOR, clients.join(", "))
-        .header(FORWARDED.as_str(), follower.node.parts().node.as_str())
+    outgoing.header(X_FORWARDED_FOR, clients.join(", ")).header(FORWARDED.as_str(), node)
 }
 
 /// Returns the headers of a response that belong to no connection.

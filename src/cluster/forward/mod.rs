@@ -17,7 +17,8 @@ use actix_web::{
 use granary_https::Https;
 use tokio::sync::Semaphore;
 
-use super::{answer, follower::Follower};
+use super::{answer, node::Node};
+use crate::replication::{NodeName, entry::STOPPED, runner::StatusReader};
 
 /// The maximum number of requests that are forwarded at the same time. More are refused.
 pub const FORWARDED_MAX: usize = 128;
@@ -42,6 +43,11 @@ pub struct ForwardLimits {
 /// The client of requests to the holder. Clones are cheap.
 #[derive(Debug, Clone)]
 pub struct Forwarder {
+    node: Node,
+    /// The status of the node's replica.
+    status: StatusReader,
+    /// True if connections to this node are encrypted.
+    is_encrypted: bool,
     agent: ureq::Agent,
     permits: Arc<Semaphore>,
     limits: ForwardLimits,
@@ -52,7 +58,12 @@ impl Forwarder {
     ///
     /// # Errors
     /// When the certificates of this machine cannot be read.
-    pub fn new(limits: ForwardLimits) -> Result<Self, String> {
+    pub fn new(
+        node: Node,
+        status: StatusReader,
+        is_encrypted: bool,
+        limits: ForwardLimits,
+    ) -> Result<Self, String> {
         let config = ureq::Agent::config_builder()
             .timeout_connect(Some(CONNECT_TIMEOUT))
             .timeout_recv_response(Some(limits.response_timeout))
@@ -68,7 +79,16 @@ impl Forwarder {
             .accept_encoding("")
             .user_agent("");
         let agent = Https::default().agent(config)?;
-        Ok(Self { agent, permits: Arc::new(Semaphore::new(FORWARDED_MAX)), limits })
+        let permits = Arc::new(Semaphore::new(FORWARDED_MAX));
+        Ok(Self { node, status, is_encrypted, agent, permits, limits })
+    }
+
+    /// Returns the holder and its address; `None` if no other node holds the store.
+    pub(super) fn holder(&self) -> Option<(NodeName, String)> {
+        let row = self.status.get().row?;
+        let holder = row.holder.filter(|holder| *holder != self.node.parts().node)?;
+        let address = self.node.nodes().address(&holder).filter(|_| row.beat != STOPPED)?;
+        Some((holder, address))
     }
 
     /// Returns true if the server at an address answers.
@@ -79,8 +99,8 @@ impl Forwarder {
     }
 }
 
-fn unavailable(follower: &Follower, message: &str) -> HttpResponse {
-    follower.metrics.shown.not_forwarded.inc();
+fn unavailable(forwarder: &Forwarder, message: &str) -> HttpResponse {
+    forwarder.node.metrics().shown.not_forwarded.inc();
     answer::error(StatusCode::SERVICE_UNAVAILABLE, "no_holder", message)
 }
 
@@ -88,39 +108,40 @@ fn unavailable(follower: &Follower, message: &str) -> HttpResponse {
 pub(super) async fn forward(
     request: HttpRequest,
     payload: web::Payload,
-    follower: web::Data<Follower>,
+    forwarder: web::Data<Forwarder>,
 ) -> HttpResponse {
     if request.headers().contains_key(headers::FORWARDED) {
         return unavailable(
-            &follower,
+            &forwarder,
             "the node that should hold the store does not hold it yet; retry",
         );
     }
-    let Some((holder, address)) = follower.holder() else {
-        return unavailable(&follower, "no node holds the store at present; retry");
+    let Some((holder, address)) = forwarder.holder() else {
+        return unavailable(&forwarder, "no node holds the store at present; retry");
     };
-    let limits = follower.forwarder.limits;
+    let limits = forwarder.limits;
     let length = headers::content_length(request.headers());
     if length.is_some_and(|length| length > limits.body_bytes_max as u64) {
         let limit = limits.body_bytes_max;
         let message = format!("more than {limit} bytes: send smaller requests");
         return answer::error(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message);
     }
-    let Ok(permit) = follower.forwarder.permits.clone().try_acquire_owned() else {
-        return unavailable(&follower, "this node forwards too many requests at present; retry");
+    let Ok(permit) = forwarder.permits.clone().try_acquire_owned() else {
+        return unavailable(&forwarder, "this node forwards too many requests at present; retry");
     };
-    let outgoing = headers::outgoing(&request, &address, &follower);
+    let node = forwarder.node.parts().node.as_str();
+    let outgoing = headers::outgoing(&request, &address, (node, forwarder.is_encrypted));
     let has_body = length.is_some_and(|length| length > 0)
         || request.headers().contains_key(header::TRANSFER_ENCODING);
     let (incoming, fault) = body::incoming(payload, has_body, limits);
-    let agent = follower.forwarder.agent.clone();
+    let agent = forwarder.agent.clone();
     let mut sent = sending::send(agent, outgoing, incoming, permit);
     let head = loop {
         tokio::select! {
             head = &mut sent => break head,
             () = tokio::time::sleep(LOOK) => {
-                if follower.holder().is_none_or(|(now, _)| now != holder) {
-                    return unavailable(&follower, "the node that held the store does not answer; retry");
+                if forwarder.holder().is_none_or(|(now, _)| now != holder) {
+                    return unavailable(&forwarder, "the node that held the store does not answer; retry");
                 }
             }
         }
@@ -130,13 +151,13 @@ pub(super) async fn forward(
     }
     match head {
         Ok(Ok(received)) => {
-            follower.metrics.shown.forwarded.inc();
+            forwarder.node.metrics().shown.forwarded.inc();
             received.into_response()
         }
         Ok(Err(fault)) => {
             tracing::debug!(%holder, fault, "cannot forward a request to the holder");
-            unavailable(&follower, "the node that holds the store does not answer; retry")
+            unavailable(&forwarder, "the node that holds the store does not answer; retry")
         }
-        Err(_) => unavailable(&follower, "this node is stopping; retry"),
+        Err(_) => unavailable(&forwarder, "this node is stopping; retry"),
     }
 }

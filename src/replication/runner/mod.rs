@@ -257,8 +257,8 @@ impl<S: Shard + Send + 'static> Running<S> {
     }
 }
 
-/// Returns the time of the machine since its start in milliseconds, in which suspended time counts: a suspended
-/// holder has lost its lease.
+/// Returns the time of the machine since its start, in milliseconds. Suspended time counts: a
+/// suspended holder has lost its lease.
 pub fn now_ms() -> u64 {
     uptime_ms().max(0) as u64
 }

@@ -1,5 +1,5 @@
-//! The metrics of a node of a cluster, in a registry of their own: they outlive the store, which a node
-//! opens again whenever it stops holding it.
+//! The metrics of a node of a cluster, in a registry of their own: they outlive the store, which a
+//! node opens again whenever it stops holding it.
 
 use prometheus::{Encoder, IntCounter, IntGauge, Registry, TextEncoder};
 
