@@ -3,7 +3,8 @@
 //! ARCHITECTURE.md describes the modules. A module may only use modules to its left in this list,
 //! and `tests/it/tidy` checks the imports: `model` <- `policy` <- `access`, `clock`, `tls`,
 //! `shell`, `store`, `oidc`, `publish` <- `ingest`, `import`, `query`, `replication`, `telemetry`
-//! <- `alerts` <- `notify`, `kept` <- `actors` <- `api` <- `config` <- `daemon` <- `cli` <- `main`.
+//! <- `alerts` <- `notify`, `kept` <- `actors` <- `api`, `cluster` <- `config` <- `daemon` <- `cli`
+//! <- `main`.
 
 // The shared test setup below refers to the crate by its name, as the tests in tests/ do.
 #[cfg(test)]
@@ -23,6 +24,7 @@ pub mod actors;
 pub mod alerts;
 pub mod api;
 pub mod cli;
+pub mod cluster;
 pub mod config;
 pub mod daemon;
 pub mod fuzzing;
@@ -40,4 +42,5 @@ pub use granary_model as model;
 pub use granary_policy as policy;
 pub use granary_publish as publish;
 pub use granary_query as query;
+pub use granary_replication as replication;
 pub use granary_store as store;

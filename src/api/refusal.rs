@@ -150,6 +150,7 @@ fn collect_fault(fault: &CollectFault) -> HttpResponse {
 pub(super) fn write_fault(fault: &WriteFault) -> HttpResponse {
     match fault {
         WriteFault::Busy(reason) => answer::error(StatusCode::TOO_MANY_REQUESTS, "busy", reason),
+        WriteFault::NoLog(_) => answer::error(StatusCode::SERVICE_UNAVAILABLE, "no_log", fault),
         WriteFault::DiskFull(_) => {
             answer::error(StatusCode::INSUFFICIENT_STORAGE, "disk_full", fault)
         }

@@ -3,6 +3,7 @@
 
 mod alerting;
 pub mod bounds;
+mod cluster;
 mod exposure;
 mod faults;
 mod keys;
@@ -20,6 +21,7 @@ mod tests;
 mod tls;
 mod values;
 
+pub use cluster::ClusterSettings;
 pub use live::LiveSettings;
 pub(crate) use load::read;
 pub use load::{Overrides, SettingsSource, load};
@@ -27,8 +29,9 @@ pub use projects::ProjectSettings;
 pub use publish::PublishSettings;
 pub use reload::{Difference, compare, from_shown, reopening_settings, restart_settings};
 pub use sections::{
-    Alerts, Graphite, Ingest, Level, Limits, Log, Oidc, Preallocation, Project, Promql, Publish,
-    QUERIES_MAX, Retention, Rule, Sections, Security, Server, Snapshots, Storage, Telemetry, Tls,
+    Alerts, Cluster, Graphite, Ingest, Level, Limits, Log, Oidc, Preallocation, Project, Promql,
+    Publish, QUERIES_MAX, Retention, Rule, Sections, Security, Server, Snapshots, Storage,
+    Telemetry, Tls,
 };
 pub use settings::Settings;
 

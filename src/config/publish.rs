@@ -36,22 +36,23 @@ pub(super) fn publish(
     }
     let uri = MongoUri::parse(&given.uri);
     let uri = uri.map_err(|problem| faults.0.push(format!("publish.uri: {problem}"))).ok();
-    check_database(&given.database, has_projects, faults);
+    check_database("publish.database", &given.database, has_projects, faults);
     let forms = forms(given, granularities, faults);
     Some(PublishSettings { uri: uri?, database: given.database.clone(), forms })
 }
 
-fn check_database(name: &str, has_projects: bool, faults: &mut Faults) {
+/// Checks the name of a database, perhaps with room for the name of a project.
+pub(super) fn check_database(setting: &str, name: &str, has_projects: bool, faults: &mut Faults) {
     let room = if has_projects { PROJECT_NAME_BYTES_MAX + 1 } else { 0 };
     let is_plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
     let bytes_max = DATABASE_BYTES_MAX.saturating_sub(room).max(1);
     if name.is_empty() || !is_plain || name.len() > bytes_max {
         faults.0.push(format!(
-            "publish.database = {name:?} is not valid; use 1 to {bytes_max} letters, digits, _ and -"
+            "{setting} = {name:?} is not valid; use 1 to {bytes_max} letters, digits, _ and -"
         ));
     }
     if ["admin", "local", "config"].contains(&name) {
-        faults.0.push(format!("publish.database = {name:?} belongs to MongoDB; use another name"));
+        faults.0.push(format!("{setting} = {name:?} belongs to MongoDB; use another name"));
     }
 }
 

@@ -29,7 +29,7 @@ enum Applied {
 use Applied::{Live, Reopening, Restart};
 
 /// The settings, and the way in which their changes are applied.
-const SETTINGS: [(&str, Applied); 60] = [
+const SETTINGS: [(&str, Applied); 64] = [
     ("server.listen", Restart("the address is opened at the start")),
     ("server.workers", Reopening),
     ("server.connections_max", Reopening),
@@ -83,6 +83,10 @@ const SETTINGS: [(&str, Applied); 60] = [
     ("publish.uri", Reopening),
     ("publish.database", Reopening),
     ("publish.collections", Reopening),
+    ("cluster.uri", Restart("the node joins its cluster at the start")),
+    ("cluster.database", Restart("the node joins its cluster at the start")),
+    ("cluster.replicas", Restart("the node joins its cluster at the start")),
+    ("cluster.advertise", Restart("the node joins its cluster at the start")),
     ("snapshots.bytes_max", Live),
     ("snapshots.retention", Live),
     ("log.format", Live),

@@ -44,6 +44,7 @@ pub struct Sections {
     pub alerts: Alerts,
     pub preallocation: Preallocation,
     pub publish: Publish,
+    pub cluster: Cluster,
     pub snapshots: Snapshots,
     pub log: Log,
     pub telemetry: Telemetry,
@@ -222,6 +223,15 @@ pub struct Publish {
     pub database: String,
     /// The forms of documents by granularity.
     pub collections: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cluster {
+    pub uri: String,
+    pub database: String,
+    pub replicas: usize,
+    pub advertise: String,
 }
 
 #[derive(Debug, Clone, Deserialize, Serialize)]

@@ -8,6 +8,7 @@ use std::{
 use super::{
     ConfigError,
     alerting::{alertmanagers, rules},
+    cluster::{ClusterSettings, cluster},
     exposure,
     faults::Faults,
     oidc::provider,
@@ -66,6 +67,8 @@ pub struct Settings {
     pub provider: Option<ProviderSettings>,
     /// The settings of documents in MongoDB; `None` when none are published.
     pub publishing: Option<PublishSettings>,
+    /// The checked section `cluster`; `None` for an embedded daemon.
+    pub cluster_settings: Option<ClusterSettings>,
     /// The rules of `[[retention.rule]]`, the first match first.
     pub retention_rules: Vec<RetentionRule>,
     sections: Sections,
@@ -112,8 +115,10 @@ impl Settings {
         check_projects(&sections.retention, &projects, &mut faults);
         let has_projects = !projects.is_empty();
         let publishing = publish(&sections.publish, &granularities, has_projects, &mut faults);
-        // Like the Alertmanagers, the raw value may contain a password.
+        let cluster_settings = cluster(&sections, &mut faults);
+        // Like the Alertmanagers, the raw values may contain passwords.
         sections.publish.uri.clear();
+        sections.cluster.uri.clear();
         let settings = Self {
             as_toml: Vec::new(),
             shown: toml::Table::new(),
@@ -130,6 +135,7 @@ impl Settings {
             projects,
             provider,
             publishing,
+            cluster_settings,
             retention_rules,
             sections,
         };

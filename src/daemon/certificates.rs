@@ -22,7 +22,7 @@ const FILES: &str = "files";
 const EXPIRY: &str = "expiry";
 
 /// Valid files, and the configuration that was read from them.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct ReadCertificate {
     files: Option<(TlsFiles, Versions)>,
     tls: Option<ServerTls>,

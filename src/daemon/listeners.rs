@@ -1,18 +1,19 @@
-//! The HTTP server, the Graphite listeners, and the roles that collect samples for them.
+//! The HTTP service, the Graphite listeners, and the roles that collect samples for them.
 //!
 //! Must never know: the other roles, and the order of the stop.
 
 use std::{collections::HashSet, net::TcpListener, sync::Arc};
 
 use actix::{Actor, Addr, Arbiter};
-use actix_http::{HttpService, error::DispatchError};
-use actix_server::{Server, ServerHandle};
-use actix_service::{IntoServiceFactory, ServiceFactoryExt, fn_service, map_config};
-use actix_web::{App, dev::AppConfig, middleware::from_fn};
+use actix_server::ServerHandle;
+use actix_web::{
+    App,
+    middleware::{Condition, from_fn},
+    web,
+};
 use anyhow::Context;
-use tokio::net::TcpStream;
 
-use super::{accepting::Accepting, notice_changes, parts::machine_name};
+use super::{notice_changes, parts::machine_name, serving::Serving};
 use crate::{
     access::Scope,
     actors::{
@@ -20,13 +21,14 @@ use crate::{
         GraphiteListeners, GraphiteSockets, GraphiteTimeouts, GraphiteTls, Lifeline, Lifelines,
         SelfSampler, SelfSamplerParts, SharedDiskQuota, SharedQuota, SparklineRefresher,
     },
-    api::{self, ApiParts, Collectors, Connections, OneAtATime, OverviewParts, ProjectApi},
+    api::{self, ApiParts, Collectors, OverviewParts, ProjectApi},
     clock::{Clock, SystemClock},
+    cluster::{self, Lease},
     config::{LiveSettings, QUERIES_MAX, Settings, bounds},
     ingest::remote_write::Families,
     kept::LiveValue,
     model::SeriesLimits,
-    tls::{Handshakes, ServerTls, Stream},
+    tls::ServerTls,
 };
 
 /// The values that all listeners and collectors use, also after a reload changes them.
@@ -225,82 +227,31 @@ pub(super) fn start_server(
     receiving: &ReceivingParts,
     listener: &TcpListener,
     projects: &[ApiParts],
-    lifelines: &Lifelines,
-    arbiters: &mut Vec<Arbiter>,
+    lease: Option<Lease>,
+    (lifelines, arbiters): (&Lifelines, &mut Vec<Arbiter>),
 ) -> anyhow::Result<ServerHandle> {
     let collecting: Vec<_> = projects
         .iter()
         .map(|parts| CollectingParts::start(settings, receiving, parts, lifelines, arbiters))
         .collect();
     let parts = projects.first().context("the project default is missing")?;
-    let mut server_lifeline = lifelines.for_role("HTTP server");
     let collector_lifelines = lifelines.clone();
-    let connections = Connections::new(&parts.admin.metrics, settings.server.client_timeout);
-    let (tls, metrics) = (receiving.tls.clone(), parts.admin.metrics.clone());
-    let connections_max = settings.server.connections_max.div_ceil(settings.worker_threads());
-    let handshake_timeout = bounds::handshake_timeout(settings);
-    let (client_timeout, keep_alive) = (settings.server.client_timeout, bounds::KEEP_ALIVE);
+    let is_held = lease.is_some();
+    let lease = lease.map(web::Data::new);
     let app = move || {
         let projects = collecting.iter().map(|parts| parts.for_worker(&collector_lifelines));
         let projects: Vec<_> = projects.collect();
-        App::new().wrap(from_fn(api::receive)).configure(|config| {
+        let while_held = Condition::new(is_held, from_fn(cluster::lease::while_held));
+        App::new().wrap(while_held).wrap(from_fn(api::receive)).configure(|config| {
+            if let Some(lease) = &lease {
+                config.app_data(lease.clone());
+            }
             if let Some((default, others)) = projects.split_first() {
                 api::routes(config, default, others);
             }
         })
     };
-    let listener = listener.try_clone().context("copy the listener")?;
-    let server = Server::build();
-    let stop = server.graceful_shutdown_signal();
-    let server = server
-        .workers(settings.worker_threads())
-        .worker_max_blocking_threads(blocking_threads())
-        .max_concurrent_connections(connections_max)
-        .shutdown_timeout((bounds::SHUTDOWN_TIMEOUT / 4).as_secs())
-        .disable_signals()
-        .listen("http", listener, move || {
-            let connections = connections.clone();
-            // Half of the worker's connections, so that clients that never finish a handshake leave
-            // room for others.
-            let handshakes = Handshakes::new(connections_max.div_ceil(2), handshake_timeout);
-            let (tls, metrics, stop) = (tls.clone(), metrics.clone(), stop.clone());
-            let accepting = Accepting { tls, handshakes, metrics, stop: stop.clone() };
-            let http = HttpService::build()
-                .graceful_shutdown_signal(move || {
-                    let stop = stop.clone();
-                    async move { stop.notified().await }
-                })
-                .keep_alive(keep_alive)
-                .client_request_timeout(client_timeout)
-                // The server ends the work for a client that has disconnected.
-                .h1_allow_half_closed(false)
-                .on_connect_ext(move |connection: &OneAtATime<Stream>, data| {
-                    connections.count(connection, data);
-                })
-                .finish(map_config(app().into_factory(), |()| AppConfig::default()))
-                .map_err(log_fault);
-            fn_service(move |stream: TcpStream| accepting.clone().accept(stream)).and_then(http)
-        })
-        .with_context(|| format!("listen on {}", settings.server.listen))?
-        .run();
-    let handle = server.handle();
-    actix::spawn(async move {
-        if let Err(cause) = server.await {
-            tracing::error!(%cause, "the HTTP server failed");
-        } else {
-            server_lifeline.release();
-        }
-    });
-    Ok(handle)
-}
-
-/// Logs the reason why a connection ended: an error when the server failed, else a debug message,
-/// because the client is the cause.
-fn log_fault(fault: DispatchError) -> DispatchError {
-    if matches!(fault, DispatchError::InternalError | DispatchError::HandlerDroppedPayload) {
-        tracing::error!(%fault, "a connection failed");
-    } else {
-        tracing::debug!(%fault, "closed a connection: its request cannot be read or answered");
-    }
-    fault
+    let (tls, metrics) = (receiving.tls.clone(), parts.admin.metrics.clone());
+    let serving = Serving { tls, metrics, threads: blocking_threads() };
+    serving.start(settings, listener, app, lifelines.for_role("HTTP server"))
 }

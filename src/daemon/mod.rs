@@ -4,6 +4,7 @@ mod accepting;
 mod alerting;
 mod binding;
 mod certificates;
+mod clustering;
 mod data_dir;
 mod first_key;
 mod listeners;
@@ -11,6 +12,7 @@ mod parts;
 mod projects;
 mod querying;
 mod reloading;
+mod serving;
 mod signals;
 mod storing;
 mod systemd;
@@ -36,6 +38,7 @@ use crate::{
     telemetry::{Condition, Health, Metrics},
 };
 use binding::Addresses;
+use clustering::Holding;
 pub use data_dir::{DataDir, process_using};
 use listeners::{ReceivingParts, audit_keeper, start_graphite, start_self_sampler, start_server};
 use parts::{SharedState, api_parts};
@@ -65,6 +68,8 @@ enum End {
     Stopped(ExitReason),
     /// A reload opens the store again.
     Reopening(Box<Reopening>),
+    /// Another node of the cluster holds the store.
+    Lost,
 }
 
 /// The number of threads of the main runtime for blocking work: joining the roles' threads.
@@ -81,7 +86,10 @@ pub fn run(settings: Settings, sources: ReloadSources) -> anyhow::Result<ExitRea
         .build()
         .context("start the main thread's runtime")?;
     System::with_tokio_rt(move || runtime).block_on(async move {
-        let reason = Box::pin(serve(settings, &sources)).await;
+        let reason = match settings.cluster_settings.clone() {
+            None => Box::pin(serve(settings, &sources)).await,
+            Some(cluster) => Box::pin(clustering::serve(settings, cluster, &sources)).await,
+        };
         System::current().stop();
         reason
     })
@@ -99,7 +107,7 @@ async fn serve(settings: Settings, sources: &ReloadSources) -> anyhow::Result<Ex
     let (mut signals, mut fault) = (None, None);
     loop {
         let closed = opened.store.closed();
-        let daemon = Daemon::start(opened, sources, &addresses)?;
+        let daemon = Daemon::start(opened, sources, &addresses, None)?;
         if let Some(cause) = fault.take() {
             daemon.reloader.note_failure(&cause);
         }
@@ -112,6 +120,7 @@ async fn serve(settings: Settings, sources: &ReloadSources) -> anyhow::Result<Ex
         let reopening = match Box::pin(daemon.run(signals)).await {
             End::Stopped(reason) => return Ok(reason),
             End::Reopening(reopening) => reopening,
+            End::Lost => return Ok(ExitReason::StoreInUse),
         };
         watch = Stopwatch::start();
         if !spawn_blocking(move || closed.wait(bounds::SHUTDOWN_TIMEOUT)).await? {
@@ -150,6 +159,8 @@ struct Daemon {
     arbiters: Vec<Arbiter>,
     health: Health,
     watcher: Watcher,
+    /// The lease of a node of a cluster.
+    holding: Option<Holding>,
 }
 
 impl Daemon {
@@ -157,6 +168,7 @@ impl Daemon {
         opened: Opened,
         sources: &ReloadSources,
         addresses: &Addresses,
+        holding: Option<Holding>,
     ) -> anyhow::Result<Self> {
         let Opened { settings: mut live, certificate, keys, people, store, appender, last_run } =
             opened;
@@ -167,6 +179,7 @@ impl Daemon {
         let trusted = trusted_clock(settings, last_run);
         let clock: Arc<dyn Clock> = Arc::new(trusted.clone());
         let metrics = Metrics::new().context("register metrics")?;
+        let lease = holding.as_ref().map(|holding| holding.begin(&metrics));
         let ((lifelines, watcher), mut arbiters) = (lifelines(), Vec::new());
         let role = checkpointer(settings, &store, &clock, &metrics, &published, &lifelines);
         let checkpointer = start_on_arbiter(&mut arbiters, role);
@@ -203,8 +216,8 @@ impl Daemon {
         let of_projects = ProjectRoles::start(settings, &projects, &lifelines, &mut arbiters);
         let self_sampler =
             start_self_sampler(settings, &receiving, &parts, &lifelines, &mut arbiters);
-        let server =
-            start_server(settings, &receiving, http, &projects, &lifelines, &mut arbiters)?;
+        let roles = (&lifelines, &mut arbiters);
+        let server = start_server(settings, &receiving, http, &projects, lease, roles)?;
         let reloader = Reloader::new(live, sources, reload_parts, requests);
         Ok(Self {
             server,
@@ -225,6 +238,7 @@ impl Daemon {
             arbiters,
             health,
             watcher,
+            holding,
         })
     }
 
@@ -238,6 +252,7 @@ impl Daemon {
         let mut end = tokio::select! {
             () = signals.stop.next() => End::Stopped(ExitReason::Signal),
             reopening = self.reloader.serve(&mut signals.reload) => End::Reopening(Box::new(reopening)),
+            () = Holding::lost(&mut self.holding) => End::Lost,
             death = self.watcher.death() => {
                 tracing::error!(role = death.role, "a role died; the daemon stops so that it can be restarted");
                 End::Stopped(ExitReason::RoleDied(death))
@@ -253,6 +268,7 @@ impl Daemon {
         match end {
             End::Stopped(_) => systemd::notify(&[sd_notify::NotifyState::Stopping]),
             End::Reopening(_) => tracing::info!("the store is opened again with other settings"),
+            End::Lost => tracing::info!("the store is opened again as a replica"),
         }
         self.health.raise(Condition::Lifecycle, "stopping");
         tracing::info!("stopping");
@@ -275,6 +291,10 @@ impl Daemon {
         }
         // 2. The writer commits the batches that wait for the journal.
         within("the writer", step, self.writer_handle.stop()).await;
+        if let Some(holding) = self.holding {
+            // The next holder need not wait for the end of the other steps.
+            within("the hand-over of the store", step, holding.hand_over()).await;
+        }
         // 3. The roles that write in the background end.
         within("the preallocator", step, self.preallocator.send(Stop)).await;
         within("retention", step, self.retention.send(Stop)).await;

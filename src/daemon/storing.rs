@@ -75,8 +75,15 @@ pub(super) async fn open_store(checked: CheckedSettings) -> anyhow::Result<Opene
         );
         Ok::<_, anyhow::Error>((store, appender, report.last_run))
     };
-    let (store, mut appender, last_run) =
-        spawn_blocking(open).await.context("open the store")??;
+    let opened = spawn_blocking(open).await.context("open the store")??;
+    with_settings(CheckedSettings { settings, certificate }, opened)
+}
+
+/// Applies the settings to an open store.
+pub(super) fn with_settings(
+    CheckedSettings { settings, certificate }: CheckedSettings,
+    (store, mut appender, last_run): (Store, Appender, Option<UnixMillis>),
+) -> anyhow::Result<Opened> {
     let mut settings = LiveSettings::new(settings);
     let keys = KnownKeys::open(&store).context("read the keys")?;
     let people = KnownPeople::open(&store, SystemClock.now()).context("read the users")?;

@@ -13,10 +13,8 @@
 //! shards. The simulation runs the same roles under late, lost and repeated commands, kills, sleeps
 //! and rollbacks, and shows that each known weakening of the protocol breaks an invariant.
 //!
-//! Wired: nothing of the daemon uses this crate yet; its users are the simulation, the conformance
-//! suite, and `tests/replicas` with real processes. Missing until it is wired: the store as a
-//! [`Shard`], a digest record at intervals, the transfer of snapshots between nodes, settings,
-//! metrics under their published names. Must never know: what the bytes of a record mean.
+//! `src/cluster` of the daemon uses one shard. Missing: a digest record at intervals. Must never
+//! know: what the bytes of a record mean.
 
 #![allow(
     clippy::wildcard_enum_match_arm,

@@ -80,7 +80,7 @@ pub use handle::{
 pub use head::row::{HeadRow, HeadRowWriter};
 pub use journal::{
     file_log::FileLog,
-    record_log::{RECORD_BYTES_MAX, RecordLog, RecordVisitor},
+    record_log::{RECORD_BYTES_MAX, RecordLog, RecordSink, RecordVisitor},
 };
 pub use limits::StoreLimits;
 pub use objects::{

@@ -17,7 +17,10 @@ pub use labels::{DatagramLoss, IngestOutcome, Protocol, QueryOutcome};
 pub use last_lines::last_log_lines;
 pub use log_limit::LogFormat;
 pub use logging::{Logging, check_filter, init_logging};
-pub use metrics::{HOST_METRICS, METRIC_NAMES, Metrics, PeopleMetrics, PublishMetrics, TlsMetrics};
+pub use metrics::{
+    CLUSTER_METRICS, ClusterMetrics, HOST_METRICS, METRIC_NAMES, Metrics, PeopleMetrics,
+    PublishMetrics, TlsMetrics,
+};
 pub use readings::SelfReading;
 pub use redaction::without_secrets;
 pub use summary::{RefusedCount, SampleCounts, Timing, resident_bytes};

@@ -4,6 +4,7 @@
 //! The senders scrape a target in the test, whose counter grows by one with each scrape. Meanwhile
 //! the daemon is killed and the sender restarted.
 
+mod cluster;
 mod collectd;
 mod graphite_web;
 mod keys;

@@ -6,7 +6,11 @@ mod pages;
 
 use std::{collections::BTreeSet, fs};
 
-use granary::{config, store::DocumentLayout};
+use granary::{
+    config,
+    store::DocumentLayout,
+    telemetry::{CLUSTER_METRICS, METRIC_NAMES},
+};
 use pages::{Page, pages, root};
 
 use crate::tidy::rust_files;
@@ -130,8 +134,8 @@ fn every_page_of_the_manual_is_in_its_index() {
 
 #[test]
 fn operations_explains_every_metric_and_no_page_names_an_unknown_one() {
-    let names: BTreeSet<_> =
-        granary::telemetry::METRIC_NAMES.iter().map(|(name, _)| *name).collect();
+    let names = METRIC_NAMES.iter().chain(&CLUSTER_METRICS);
+    let names: BTreeSet<_> = names.map(|(name, _)| *name).collect();
     let operations = page("docs/operations.md").text;
     for name in &names {
         let row = [format!("| `{name}`"), format!("| `{name}{{")];

@@ -4,6 +4,7 @@ use std::{
     fs,
     io::{BufRead, BufReader, Write},
     net::{TcpListener, TcpStream},
+    ops::ControlFlow,
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -57,7 +58,9 @@ fn runs_as_a_process_of_the_other_test() {
         node: NodeName::parse(&name).unwrap(),
         address: String::new(),
         replicas_per_shard: NODES.len(),
+        hands_over: true,
         replicas: replicas.clone(),
+        nodes: Arc::default(),
     };
     let spreader = runtime.spawn(spreader.run(medium));
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -105,6 +108,7 @@ fn start_replica(
             | Event::Damaged(_) => format!("other {shard} {event:?}\n"),
         };
         log.write_all(line.as_bytes()).unwrap();
+        ControlFlow::Continue(())
     };
     start(replica, Toy::open(folder, name, shard), connections, on_event).unwrap()
 }

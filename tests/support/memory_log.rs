@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard},
 };
 
-use granary::store::{LogFault, RecordLog, RecordVisitor};
+use granary::store::{LogFault, RecordLog, RecordSink, RecordVisitor};
 
 /// The fate of the next append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -66,7 +66,7 @@ impl MemoryLog {
     }
 }
 
-impl RecordLog for MemoryLog {
+impl RecordSink for MemoryLog {
     fn append(&mut self, number: u64, record: &[u8]) -> Result<(), LogFault> {
         let mut state = self.state();
         let next = state.records.last_key_value().map_or(state.cut, |(number, _)| *number) + 1;
@@ -88,7 +88,9 @@ impl RecordLog for MemoryLog {
         let cause = io::Error::from(io::ErrorKind::TimedOut).into();
         Err(LogFault::Unknown { number, cause })
     }
+}
 
+impl RecordLog for MemoryLog {
     fn read_after(&mut self, after: u64, visit: &mut RecordVisitor<'_>) -> Result<(), LogFault> {
         let records = {
             let state = self.state();

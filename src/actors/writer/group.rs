@@ -70,6 +70,29 @@ impl CommandGroup {
         }
     }
 
+    /// Refuses all commands but a stop.
+    pub(super) fn refuse(&mut self, fault: &WriteFault) {
+        let (definitions, single) = (std::mem::take(&mut self.definitions), self.single.take());
+        drop(definitions);
+        for (_, reply) in std::mem::take(&mut self.define_replies) {
+            deliver(reply, Err(fault.clone()));
+        }
+        self.refuse_unless(|_| false, fault);
+        match single {
+            None => {}
+            Some(SingleCommand::Change { reply, .. }) => deliver(reply, Err(fault.clone())),
+            Some(SingleCommand::ChangeKinds { reply, .. }) => deliver(reply, Err(fault.clone())),
+            Some(SingleCommand::Erase { reply, .. }) => deliver(reply, Err(fault.clone())),
+            Some(SingleCommand::Replace { reply, .. }) => deliver(reply, Err(fault.clone())),
+            Some(
+                SingleCommand::ForgetSenders { reply, .. }
+                | SingleCommand::ForgetSeries { reply, .. },
+            ) => {
+                deliver(reply, Err(fault.clone()));
+            }
+        }
+    }
+
     pub(super) fn answer(self, result: Result<GroupVerdict, WriteFault>) {
         match result {
             Ok(verdict) => {

@@ -52,6 +52,10 @@ pub enum WriteFault {
     /// The disk is full.
     #[error("{0}")]
     DiskFull(String),
+    /// The shared log cannot be written at present: its outcome is unknown, or another node writes
+    /// it.
+    #[error("{0}")]
+    NoLog(String),
     /// The journal could not be written.
     #[error("{0}")]
     Failed(String),
@@ -61,7 +65,13 @@ impl From<&StoreError> for WriteFault {
     /// Describes the error with its chain of causes.
     fn from(error: &StoreError) -> Self {
         let text = error.reason();
-        if error.is_disk_full() { Self::DiskFull(text) } else { Self::Failed(text) }
+        if error.is_disk_full() {
+            Self::DiskFull(text)
+        } else if let StoreError::Log(_) = error {
+            Self::NoLog(text)
+        } else {
+            Self::Failed(text)
+        }
     }
 }
 

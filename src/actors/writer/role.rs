@@ -67,8 +67,11 @@ impl WriterThread {
             linger.note(group.commands);
             self.parts.appender.set_limits(*self.parts.limits.get());
             self.parts.appender.set_metric_limits(self.parts.metric_limits.get());
-            let single = group.single.take();
             let stop = group.stop.take();
+            if let Err(fault) = self.settle() {
+                group.refuse(&fault);
+            }
+            let single = group.single.take();
             if group.has_writes() || single.is_none() {
                 self.commit(group);
             }
@@ -84,6 +87,17 @@ impl WriterThread {
             }
         }
         self.parts.lifeline.release();
+    }
+
+    /// Settles a record of the shared log whose outcome is unknown; nothing can be written before.
+    fn settle(&mut self) -> Result<(), WriteFault> {
+        let settled = self.parts.appender.retry().map_err(|cause| WriteFault::from(&cause));
+        match &settled {
+            Ok(false) => return Ok(()),
+            Ok(true) => self.note_health(0, None),
+            Err(fault) => self.note_health(0, Some(fault)),
+        }
+        settled.map(drop)
     }
 
     fn commit(&mut self, mut group: CommandGroup) {

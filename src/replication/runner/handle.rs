@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, thread::JoinHandle};
 
-use crossbeam_channel::{Receiver, Sender, bounded};
+use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 use parking_lot::Mutex;
 
 use crate::replication::{
@@ -24,10 +24,28 @@ pub struct Status {
     pub answers_until_ms: Option<u64>,
     /// The numbers for metrics.
     pub counters: Counters,
+    /// The uptime of the machine at which a follower last read the end of the log, in milliseconds.
+    pub caught_up_ms: Option<u64>,
     /// The shard's row as a follower read it last.
     pub row: Option<ShardRow>,
     /// The last reason why an outcome was unknown.
     pub last_fault: Option<String>,
+}
+
+/// A reader of the last status of a replica's thread. Clones are cheap.
+#[derive(Debug, Clone)]
+pub struct StatusReader(Arc<Mutex<Status>>);
+
+impl StatusReader {
+    /// Returns the state of the replica.
+    pub fn get(&self) -> Status {
+        self.0.lock().clone()
+    }
+
+    /// Returns true while queries can be answered: no other node can have confirmed a record.
+    pub fn may_answer(&self, now_ms: u64) -> bool {
+        self.0.lock().answers_until_ms.is_some_and(|until_ms| now_ms < until_ms)
+    }
 }
 
 /// The way in which a replica's thread ended.
@@ -98,18 +116,17 @@ impl<S> ReplicaHandle<S> {
     /// so its sender sends it again, and `append` recognizes what was applied.
     ///
     /// # Errors
-    /// Too many requests wait.
+    /// Too many requests wait, or the thread has ended.
     pub fn append(&self, append: Append<S>) -> Result<Receiver<Result<(), Refusal>>, Refusal> {
         let (reply, outcome) = bounded(1);
-        let waiting = Waiting { append: Some(append), reply };
-        self.requests.try_send(Request::Append(waiting)).map_err(|_| Refusal::Busy)?;
+        self.request(Request::Append(Waiting { append: Some(append), reply }))?;
         Ok(outcome)
     }
 
     /// Calls a function with the state, and with true if its answer is up to date.
     ///
     /// # Errors
-    /// Too many requests wait.
+    /// Too many requests wait, or the thread has ended.
     pub fn query(&self, query: Query<S>) -> Result<(), Refusal> {
         self.request(Request::Query(query))
     }
@@ -118,7 +135,7 @@ impl<S> ReplicaHandle<S> {
     /// member.
     ///
     /// # Errors
-    /// Too many requests wait.
+    /// Too many requests wait, or the thread has ended.
     pub fn assign(&self, rank: Option<u32>, joins: bool) -> Result<(), Refusal> {
         self.request(Request::Assign { rank, joins })
     }
@@ -126,7 +143,7 @@ impl<S> ReplicaHandle<S> {
     /// Ends the lease in order.
     ///
     /// # Errors
-    /// Too many requests wait.
+    /// Too many requests wait, or the thread has ended.
     pub fn hand_over(&self) -> Result<(), Refusal> {
         self.request(Request::HandOver)
     }
@@ -134,9 +151,14 @@ impl<S> ReplicaHandle<S> {
     /// Removes a member from the shard that this node holds.
     ///
     /// # Errors
-    /// Too many requests wait.
+    /// Too many requests wait, or the thread has ended.
     pub fn strike(&self, node: NodeName) -> Result<(), Refusal> {
         self.request(Request::Strike(node))
+    }
+
+    /// Returns a reader of the replica's status, which can outlive the thread.
+    pub fn status_reader(&self) -> StatusReader {
+        StatusReader(self.status.clone())
     }
 
     /// Returns the state of the replica.
@@ -152,6 +174,10 @@ impl<S> ReplicaHandle<S> {
     }
 
     fn request(&self, request: Request<S>) -> Result<(), Refusal> {
-        self.requests.try_send(request).map_err(|_| Refusal::Busy)
+        self.requests.try_send(request).map_err(|fault| match fault {
+            TrySendError::Full(_) => Refusal::Busy,
+            // The thread has ended.
+            TrySendError::Disconnected(_) => Refusal::NoHolder,
+        })
     }
 }

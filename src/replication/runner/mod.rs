@@ -8,11 +8,11 @@ mod handle;
 mod spreader;
 mod writer;
 
-pub use handle::{Append, Query, ReplicaHandle, Status, Stopped};
+pub use handle::{Append, Query, ReplicaHandle, Status, StatusReader, Stopped};
 pub use spreader::Spreader;
 pub use writer::Writer;
 
-use std::{collections::VecDeque, sync::Arc, thread, time::Duration};
+use std::{collections::VecDeque, ops::ControlFlow, sync::Arc, thread, time::Duration};
 
 use crossbeam_channel::{Receiver, Sender, bounded, select};
 use parking_lot::Mutex;
@@ -58,7 +58,7 @@ impl std::fmt::Debug for Connections {
     }
 }
 
-/// Starts the thread of a replica.
+/// Starts the thread of a replica. The thread ends when `on_event` breaks.
 ///
 /// # Errors
 /// The thread cannot be started.
@@ -66,7 +66,7 @@ pub fn start<S: Shard + Send + 'static>(
     replica: Replica,
     state: S,
     connections: Connections,
-    mut on_event: impl FnMut(&Event, &S) + Send + 'static,
+    mut on_event: impl FnMut(&Event, &S) -> ControlFlow<()> + Send + 'static,
 ) -> std::io::Result<ReplicaHandle<S>> {
     let (requests, received) = bounded(REQUESTS_MAX);
     let (answers, answered) = bounded(ANSWERS_MAX);
@@ -80,6 +80,7 @@ pub fn start<S: Shard + Send + 'static>(
         in_flight: None,
         status: status.clone(),
         stops_at_ms: None,
+        is_over: false,
     };
     let thread = thread::Builder::new()
         .name("replica".to_owned())
@@ -99,6 +100,8 @@ struct Running<S> {
     status: Arc<Mutex<Status>>,
     /// The time at which a stop no longer waits for the end of the lease.
     stops_at_ms: Option<u64>,
+    /// True when the receiver of events needs no more.
+    is_over: bool,
 }
 
 impl<S: Shard + Send + 'static> Running<S> {
@@ -106,11 +109,16 @@ impl<S: Shard + Send + 'static> Running<S> {
         mut self,
         requests: &Receiver<Request<S>>,
         answered: &Receiver<Answered>,
-        on_event: &mut impl FnMut(&Event, &S),
+        on_event: &mut impl FnMut(&Event, &S) -> ControlFlow<()>,
     ) -> Stopped {
         loop {
-            self.propose_next();
             let now_ms = now_ms();
+            if self.is_over {
+                self.publish_status();
+                let has_lease = self.replica.has_lease();
+                return if has_lease { Stopped::WithLease } else { Stopped::InOrder };
+            }
+            self.propose_next();
             for (ticket, command) in self.replica.poll(now_ms, &self.state) {
                 self.send(ticket, command);
             }
@@ -155,13 +163,13 @@ impl<S: Shard + Send + 'static> Running<S> {
         &mut self,
         ticket: Ticket,
         outcome: Result<Answer, Fault>,
-        on_event: &mut impl FnMut(&Event, &S),
+        on_event: &mut impl FnMut(&Event, &S) -> ControlFlow<()>,
     ) {
         if let Err(Fault(text)) = &outcome {
             self.status.lock().last_fault = Some(text.clone());
         }
         for event in self.replica.accept(now_ms(), ticket, outcome, &mut self.state) {
-            on_event(&event, &self.state);
+            self.is_over |= on_event(&event, &self.state).is_break();
             match event {
                 Event::Committed { .. } => self.finish(Ok(())),
                 // A record that was not confirmed may be in the log: its sender comes again, and
@@ -242,14 +250,15 @@ impl<S: Shard + Send + 'static> Running<S> {
         status.durable = self.state.durable_floor();
         status.answers_until_ms = self.replica.answers_until_ms();
         status.counters = self.replica.counters();
+        status.caught_up_ms = self.replica.caught_up_ms();
         if status.row.as_ref() != self.replica.row() {
             status.row = self.replica.row().cloned();
         }
     }
 }
 
-/// Returns the time of the machine since its start, in which suspended time counts: a suspended
-/// holder has lost its lease.
-fn now_ms() -> u64 {
+/// Returns the time of the machine since its start, in milliseconds. Suspended time counts: a
+/// suspended holder has lost its lease.
+pub fn now_ms() -> u64 {
     uptime_ms().max(0) as u64
 }

@@ -4,9 +4,11 @@
 
 use std::{sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
+
 use crate::replication::{
     entry::NodeName,
-    medium::{Answer, Command, Medium},
+    medium::{Answer, Command, Medium, NodeRow},
     returning::HandOvers,
     runner::{ReplicaHandle, now_ms},
     spreading::{Beats, decide, surplus},
@@ -24,8 +26,12 @@ pub struct Spreader<S> {
     pub address: String,
     /// The number of members of a shard.
     pub replicas_per_shard: usize,
+    /// True if a holder hands over to the preferred member, which balances many shards.
+    pub hands_over: bool,
     /// The replicas of all shards.
     pub replicas: Arc<Vec<ReplicaHandle<S>>>,
+    /// The rows of all nodes as of the last read.
+    pub nodes: Arc<Mutex<Vec<NodeRow>>>,
 }
 
 impl<S: Send + 'static> Spreader<S> {
@@ -46,6 +52,7 @@ impl<S: Send + 'static> Spreader<S> {
                 let now_ms = now_ms();
                 beats.note(&rows, now_ms);
                 self.assign(&beats, &mut hand_overs, now_ms);
+                *self.nodes.lock() = rows;
             }
         }
     }
@@ -61,7 +68,7 @@ impl<S: Send + 'static> Spreader<S> {
             if status.epoch != Some(row.epoch) {
                 continue;
             }
-            if assignment.hands_over {
+            if assignment.hands_over && self.hands_over {
                 if hand_overs.note(row.epoch, now_ms) {
                     replica.hand_over().ok();
                 }

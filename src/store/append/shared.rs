@@ -17,7 +17,7 @@ use crate::{
         journal::{
             erasure_row::Erasure,
             record::Record,
-            record_log::{RECORD_BYTES_MAX, RecordLog},
+            record_log::{RECORD_BYTES_MAX, RecordSink},
         },
         objects::{ChangeLog, Decided, not_leading},
     },
@@ -30,7 +30,7 @@ pub(super) struct Leading(Mutex<Option<Shared>>);
 /// The shared log of a shard, and the replica that leads the shard.
 #[derive(Debug)]
 struct Shared {
-    log: Box<dyn RecordLog>,
+    log: Box<dyn RecordSink>,
     replicated: Replicated,
     /// The record that may be in the log and is not applied.
     unsettled: Option<Unsettled>,
@@ -49,7 +49,7 @@ struct Unsettled {
 type Written = (Effect, usize);
 
 impl Leading {
-    pub(super) fn new(replicated: Replicated, log: Box<dyn RecordLog>) -> Self {
+    pub(super) fn new(replicated: Replicated, log: Box<dyn RecordSink>) -> Self {
         Self(Mutex::new(Some(Shared { log, replicated, unsettled: None })))
     }
 

@@ -18,7 +18,7 @@ use crate::{
         journal::{
             erasure_row::Pending,
             record::{Record, batches},
-            record_log::RecordLog,
+            record_log::RecordSink,
         },
         objects::ChangeLog,
     },
@@ -26,7 +26,7 @@ use crate::{
 
 impl Appender {
     /// Returns an appender that writes to a shared log.
-    pub(crate) fn leading(replicated: Replicated, log: Box<dyn RecordLog>) -> Self {
+    pub(crate) fn leading(replicated: Replicated, log: Box<dyn RecordSink>) -> Self {
         let mut this = Self::new(replicated.store.clone());
         let leading = Arc::new(Leading::new(replicated, log));
         let of_objects: Arc<dyn ChangeLog> = leading.clone();

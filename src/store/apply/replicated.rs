@@ -60,8 +60,13 @@ impl Replicated {
     /// # Errors
     /// When it does not.
     pub(crate) fn check(&self, number: u64, record: &Record) -> Result<(), StoreError> {
-        if record.founding.is_some() != (number == 1) {
-            let problem = "only record 1 of a log has the granularities of a new replica";
+        // Only fences precede the first record, whose number is the first one in the tables.
+        let is_wrong = match (self.changes_through, record.founding.is_some()) {
+            (0, founds) => !founds,
+            (through, founds) => founds && number > through,
+        };
+        if is_wrong {
+            let problem = "only the first record of a log has the granularities of a new replica";
             let file = JOURNAL_FILE.to_owned();
             return Err(StoreError::Corrupt { file, problem: problem.to_owned() });
         }
@@ -99,7 +104,8 @@ impl Replicated {
                 store.empty_memory(record.now.into())?;
             }
         }
-        if !is_in_tables && record.changes_tables() || record.erasure.is_some() {
+        let is_new = record.founding.is_some() || record.changes_tables();
+        if !is_in_tables && is_new || record.erasure.is_some() {
             self.store_changes(number, &record)?;
         }
         if record.changes_objects() {

@@ -98,6 +98,14 @@ impl Store {
         }
     }
 
+    /// Returns true if the levels of the settings, and of as many rules, differ from those of the
+    /// store in their retentions only.
+    pub fn has_levels_of(&self, set: &GranularitySet, rules: &[RetentionRule]) -> bool {
+        let inner = &*self.inner;
+        inner.granularities.differs_in_retention_only(set)
+            && inner.rules.last_classes().count() == rules.len()
+    }
+
     /// Returns the names of the levels whose retention differs from the settings and the rules, with
     /// the wanted retentions.
     pub(crate) fn wanted_retentions(

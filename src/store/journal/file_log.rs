@@ -6,7 +6,7 @@ use std::{ops::ControlFlow, sync::Arc};
 
 use super::{
     Journal,
-    record_log::{RecordLog, RecordVisitor},
+    record_log::{RecordLog, RecordSink, RecordVisitor},
 };
 use crate::store::{
     error::{LogFault, StoreError},
@@ -53,7 +53,7 @@ impl FileLog {
     }
 }
 
-impl RecordLog for FileLog {
+impl RecordSink for FileLog {
     fn append(&mut self, number: u64, record: &[u8]) -> Result<(), LogFault> {
         let next = self.last + 1;
         if number != next {
@@ -65,7 +65,9 @@ impl RecordLog for FileLog {
         self.last = number;
         Ok(())
     }
+}
 
+impl RecordLog for FileLog {
     fn read_after(&mut self, after: u64, visit: &mut RecordVisitor<'_>) -> Result<(), LogFault> {
         if let Some(first) = self.journal.first_number()
             && after + 1 < first

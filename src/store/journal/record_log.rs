@@ -14,8 +14,8 @@ pub const RECORD_BYTES_MAX: usize = 8 << 20;
 /// passes without a record, because another writer continues the log.
 pub type RecordVisitor<'a> = dyn FnMut(u64, Option<&[u8]>) -> ControlFlow<()> + 'a;
 
-/// A log of records with contiguous numbers from 1 on. One writer appends.
-pub trait RecordLog: Send + Debug {
+/// The end of a log of records with contiguous numbers from 1 on. One writer appends.
+pub trait RecordSink: Send + Debug {
     /// Appends a record at the number after the last one, durably.
     ///
     /// After [`LogFault::Unknown`], the log contains the record, or nothing at this number, and the
@@ -25,7 +25,10 @@ pub trait RecordLog: Send + Debug {
     /// [`LogFault::OutOfOrder`] for any other number, and for other bytes at a number that exists;
     /// [`LogFault::Fenced`] for the number of a fence. The log is unchanged then.
     fn append(&mut self, number: u64, record: &[u8]) -> Result<(), LogFault>;
+}
 
+/// A log of records that can be read.
+pub trait RecordLog: RecordSink {
     /// Visits the records after `after` in order, without a gap.
     ///
     /// # Errors

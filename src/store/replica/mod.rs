@@ -23,7 +23,7 @@ use super::{
         Journal,
         granularities::as_set,
         record::{Record, founding::Founding},
-        record_log::RecordLog,
+        record_log::{RecordLog, RecordSink},
     },
     recovery::Opened,
 };
@@ -43,13 +43,13 @@ pub enum Applied {
     Before,
 }
 
-/// Returns the levels of record 1.
+/// Returns the levels of the first record.
 fn founding_of(first: Option<&[u8]>) -> Result<Founding, StoreError> {
     let problem = match first.map(|bytes| Record::from_bytes(bytes)?.founding) {
         Some(Some(founding)) => return Ok((*founding).clone()),
-        Some(None) => "record 1 of its log is damaged or has no granularities",
+        Some(None) => "the first record of its log is damaged or has no granularities",
         None => {
-            "a new replica begins with record 1 of its log, which is missing: copy the replica \
+            "a new replica begins with the first record of its log, which is missing: copy the replica \
                  from another node"
         }
     };
@@ -84,8 +84,9 @@ pub enum ReplicaFault {
 }
 
 impl Replica {
-    /// Returns the bytes of record 1 of a new log, which has the granularities and the rules of
-    /// retention with which every replica begins. The leader of a new shard appends it.
+    /// Returns the bytes of the first record of a new log, which has the granularities and the rules
+    /// of retention with which every replica begins. The leader of a new shard appends it; only
+    /// fences precede it.
     pub fn first_record(
         granularities: &GranularitySet,
         rules: &[RetentionRule],
@@ -96,14 +97,28 @@ impl Replica {
         Record { founding, ..Record::of_changes(now) }.to_bytes()
     }
 
+    /// Returns true if a medium has a replica, which can be opened without the first record of its
+    /// log.
+    ///
+    /// # Errors
+    /// When the journal cannot be read, is damaged, or belongs to an embedded store.
+    pub fn exists(medium: &Arc<dyn Medium>) -> Result<bool, StoreError> {
+        let journal = Journal::open(medium)?;
+        let exists = journal.changes_through()?.is_some();
+        if !exists {
+            journal.refuse_embedded()?;
+        }
+        Ok(exists)
+    }
+
     /// Opens a replica as of its last checkpoint, or creates one. A new replica has the granularities
-    /// and rules of retention of `first`, record 1 of its log; an existing one keeps its own, because
-    /// records change them.
+    /// and rules of retention of `first`, the first record of its log; an existing one keeps its own,
+    /// because records change them.
     ///
     /// # Errors
     /// When a file cannot be read, is damaged or was lost, or belongs to an embedded store. After
-    /// damage, the replica must be copied from another node, and so must a new replica without
-    /// record 1.
+    /// damage, the replica must be copied from another node, and so must a new replica without the
+    /// first record.
     pub fn open(
         medium: Arc<dyn Medium>,
         first: Option<&[u8]>,
@@ -146,7 +161,7 @@ impl Replica {
     /// # Errors
     /// When the journal's tables cannot be read.
     pub fn durable_floor(&self) -> Result<u64, StoreError> {
-        self.0.store.inner.journal.checkpointed_through()
+        self.0.store.durable_floor()
     }
 
     /// Returns true while some files contain later records than those that are applied, after the
@@ -179,14 +194,10 @@ impl Replica {
     /// Passes the next number, at which the log has a fence.
     ///
     /// # Errors
-    /// When the number leaves a gap, or is the first one.
+    /// When the number leaves a gap.
     pub fn pass(&mut self, number: u64) -> Result<Applied, ReplicaFault> {
         if self.knows(number)? {
             return Ok(Applied::Before);
-        }
-        if number == 1 {
-            let problem = "a log begins with the granularities of its replicas".to_owned();
-            return Err(ReplicaFault::Damaged { number, problem });
         }
         self.0.apply(number, Record::at(self.0.last_now), None)?;
         Ok(Applied::Now)
@@ -227,7 +238,7 @@ impl Replica {
 
     /// Leads: returns an appender that appends to the log what it decides. All records of the log
     /// must be applied.
-    pub fn lead(self, log: Box<dyn RecordLog>) -> Appender {
+    pub fn lead(self, log: Box<dyn RecordSink>) -> Appender {
         Appender::leading(self.0, log)
     }
 }
@@ -240,6 +251,14 @@ impl Appender {
 }
 
 impl Store {
+    /// Returns the record up to which a replica's disk has all changes.
+    ///
+    /// # Errors
+    /// When the journal's tables cannot be read.
+    pub fn durable_floor(&self) -> Result<u64, StoreError> {
+        self.inner.journal.checkpointed_through()
+    }
+
     /// Refuses a replica whose files were damaged or lost, because its answers would differ from
     /// those of the other replicas.
     fn refuse_damage(&self, replay: &Replay) -> Result<(), StoreError> {

@@ -3,6 +3,7 @@
 //! Labels come from closed sets; no host or series name is ever a label. docs/operations.md
 //! documents every metric, and a test compares it with `names.rs`.
 
+mod cluster;
 mod mirrored;
 mod names;
 mod of_projects;
@@ -24,8 +25,9 @@ use prometheus::{
 
 use super::labels::{DatagramLoss, IngestOutcome, Protocol, QueryOutcome};
 use crate::{model::HostState, policy::RefusalReason, store::Store};
+pub use cluster::ClusterMetrics;
 use mirrored::MirroredMetrics;
-pub use names::{HOST_METRICS, METRIC_NAMES};
+pub use names::{CLUSTER_METRICS, HOST_METRICS, METRIC_NAMES};
 use of_projects::OfProjects;
 pub use people::PeopleMetrics;
 use process::cpu_seconds;
@@ -268,6 +270,11 @@ impl Metrics {
         let metrics = Self::new()?;
         self.of_projects.add(&metrics.registry);
         Ok(metrics)
+    }
+
+    /// Adds the metrics of a node of a cluster.
+    pub fn add_cluster(&self, cluster: &ClusterMetrics) {
+        self.of_projects.add(&cluster.registry);
     }
 
     /// Returns the metrics in Prometheus' text format, those of all projects added up.

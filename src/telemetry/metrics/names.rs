@@ -163,3 +163,23 @@ pub const METRIC_NAMES: [(&str, &str); 105] = [
     ("granary_process_cpu_seconds_total", "CPU time of this process, user and system"),
     ("granary_process_resident_memory_peak_bytes", "Peak resident memory of this process"),
 ];
+
+/// The names of the metrics of a node of a cluster, with their help texts.
+pub const CLUSTER_METRICS: [(&str, &str); 13] = [
+    ("granary_cluster_holds", "1 while this node holds the store"),
+    ("granary_cluster_epoch", "Epoch of the holder, as this node knows it"),
+    ("granary_cluster_applied_record", "Number of the last record that this node applied"),
+    ("granary_cluster_durable_record", "Number up to which this node's disk has all records"),
+    ("granary_cluster_lag_seconds", "Time since this node read the end of the log"),
+    ("granary_cluster_takes_total", "Times that this node took the store"),
+    ("granary_cluster_losses_total", "Leases and takes that another node ended"),
+    ("granary_cluster_seeds_total", "Copies of the replica from another node"),
+    ("granary_cluster_records_total", "Records that MongoDB confirmed to this node"),
+    ("granary_cluster_record_bytes_total", "Bytes of the confirmed records"),
+    ("granary_cluster_unknown_outcomes_total", "Commands whose outcome MongoDB did not report"),
+    ("granary_cluster_forwarded_requests_total", "Requests that this node forwarded to the holder"),
+    (
+        "granary_cluster_unforwarded_requests_total",
+        "Requests that this node refused, because no holder answered",
+    ),
+];

@@ -4,10 +4,11 @@ use prometheus::{
     Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
 };
 
-use super::names::METRIC_NAMES;
+use super::names::{CLUSTER_METRICS, METRIC_NAMES};
 
 fn opts(name: &str) -> Opts {
-    let help = METRIC_NAMES.iter().find(|(known, _)| *known == name).map_or("", |(_, help)| help);
+    let mut names = METRIC_NAMES.iter().chain(&CLUSTER_METRICS);
+    let help = names.find(|(known, _)| *known == name).map_or("", |(_, help)| help);
     Opts::new(name, help)
 }
 

@@ -13,9 +13,39 @@ pub(super) fn start_secantus(port: u16, storage: &Path, log: &Path) -> Sender {
     start_with(port, storage, log, &[])
 }
 
-/// Starts secantus so that a kill loses nothing that it confirmed.
-pub(super) fn start_durable_secantus(port: u16, storage: &Path, log: &Path) -> Sender {
-    start_with(port, storage, log, &["--sync-on-commit"])
+/// A server that can be killed and started again, and loses nothing that it confirmed.
+pub(super) struct Server {
+    dir: tempfile::TempDir,
+    pub(super) port: u16,
+    process: Option<Sender>,
+}
+
+impl Server {
+    pub(super) fn start() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("db")).unwrap();
+        let mut server = Self { dir, port: free_port(), process: None };
+        server.restart();
+        server
+    }
+
+    pub(super) fn restart(&mut self) {
+        let path = |name: &str| self.dir.path().join(name);
+        let log: &Path = &path("server.log");
+        self.process = Some(start_with(self.port, &path("db"), log, &["--sync-on-commit"]));
+        let port = self.port;
+        wait_until("the server", || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
+    }
+
+    pub(super) fn kill(&mut self) {
+        let mut process = self.process.take().unwrap();
+        process.0.kill().unwrap();
+        process.0.wait().unwrap();
+    }
+
+    pub(super) fn is_running(&self) -> bool {
+        self.process.is_some()
+    }
 }
 
 fn start_with(port: u16, storage: &Path, log: &Path, options: &[&str]) -> Sender {

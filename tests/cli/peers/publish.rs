@@ -1,11 +1,11 @@
 //! Documents in a server of MongoDB's protocol: pipelines of published examples, kills of both
 //! sides, late samples, erasure and retention.
 
-use std::{fs, path::Path};
+use std::fs;
 
 use serde_json::{Value, json};
 
-use super::{Sender, free_port, mongodb::start_durable_secantus, run_script, wait_until};
+use super::{mongodb::Server, run_script, wait_until};
 use crate::daemon::{Daemon, HOURS_AND_DAYS, granularities, request};
 
 /// All granularities of published examples, with a retention of twenty years.
@@ -16,36 +16,7 @@ const LEVELS: [[&str; 4]; 4] = [
     HOURS_AND_DAYS[1],
 ];
 
-/// The server, which can be killed and started again.
-struct Server {
-    dir: tempfile::TempDir,
-    port: u16,
-    process: Option<Sender>,
-}
-
 impl Server {
-    fn start() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        fs::create_dir(dir.path().join("db")).unwrap();
-        let mut server = Self { dir, port: free_port(), process: None };
-        server.restart();
-        server
-    }
-
-    fn restart(&mut self) {
-        let path = |name: &str| self.dir.path().join(name);
-        let log: &Path = &path("server.log");
-        self.process = Some(start_durable_secantus(self.port, &path("db"), log));
-        let port = self.port;
-        wait_until("the server", || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
-    }
-
-    fn kill(&mut self) {
-        let mut process = self.process.take().unwrap();
-        process.0.kill().unwrap();
-        process.0.wait().unwrap();
-    }
-
     fn settings(&self, collections: &str) -> String {
         format!(
             "[publish]\nuri = 'mongodb://127.0.0.1:{}/?directConnection=true'\n\
@@ -146,7 +117,7 @@ fn every_finished_document_is_published_once_with_equal_values_whatever_is_kille
             }
             _ => {}
         }
-        if server.process.is_none() && number % 4 == 1 {
+        if !server.is_running() && number % 4 == 1 {
             daemon.accept(&round(number + 100));
             wait_until("a report", || {
                 let (status, answer) = request(&daemon.url, "GET", "/readyz", &[], "").unwrap();
@@ -155,7 +126,7 @@ fn every_finished_document_is_published_once_with_equal_values_whatever_is_kille
                 answer["status"] == "degraded" && reason.contains("MongoDB is not available")
             });
         }
-        if server.process.is_none() {
+        if !server.is_running() {
             server.restart();
         }
         if number % 2 == 0 {

@@ -18,7 +18,7 @@ use granary::{
     model::{
         Cell, Granularity, GranularityIndex, GranularitySet, RetentionRule, SeriesId, UnixMillis,
     },
-    store::{RecordLog, Replica, Store},
+    store::{RecordLog, RecordSink, Replica, Store},
 };
 
 use crate::{

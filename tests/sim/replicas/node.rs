@@ -5,7 +5,7 @@ use std::sync::Arc;
 use fastrand::Rng;
 use granary::{
     model::UnixMillis,
-    store::{Appender, RecordLog, Replica, ReplicaFault, Store},
+    store::{Appender, RecordSink, Replica, ReplicaFault, Store},
 };
 
 use crate::faulty::{Call, EIO, Effect, Fault, FaultyMedium};
@@ -104,7 +104,7 @@ impl Node {
         });
     }
 
-    pub(super) fn lead(&mut self, log: Box<dyn RecordLog>) {
+    pub(super) fn lead(&mut self, log: Box<dyn RecordSink>) {
         self.stop_leading();
         self.open = self.open.take().map(|(store, role)| match role {
             Role::Follows(replica) => (store, Role::Leads(replica.lead(log))),

@@ -119,7 +119,10 @@ impl Replica {
         let lane = &mut self.lanes[Lane::Log as usize];
         match followed {
             Followed::Continues => {}
-            Followed::Nothing => lane.due_ms = now_ms + self.timing.follow_ms,
+            Followed::Nothing => {
+                lane.due_ms = now_ms + self.timing.follow_ms;
+                self.caught_up_ms = Some(now_ms);
+            }
             Followed::Below(row) => {
                 self.watch.note(&row, lane.sent_ms, now_ms, &self.timing);
                 self.row = Some(row.clone());
@@ -133,6 +136,9 @@ impl Replica {
                 self.lanes[Lane::Log as usize].due_ms =
                     now_ms + if has_more { 0 } else { pause_ms };
                 self.row_ms = Some(now_ms);
+                if !has_more {
+                    self.caught_up_ms = Some(now_ms);
+                }
                 self.watch.note(&row, sent_ms, now_ms, &self.timing);
                 if self.may_take(now_ms, &row, state.applied()) {
                     let taker = Taker::new(self.shard, &self.me, &row, self.nonces.i64(..));

@@ -119,6 +119,8 @@ pub struct Replica {
     /// The time of the last read of the row.
     row_ms: Option<u64>,
     row: Option<ShardRow>,
+    /// The time at which the follower last read the end of the log.
+    caught_up_ms: Option<u64>,
     /// The bytes of the records that the last search found.
     applied_bytes: usize,
     counters: Counters,
@@ -149,6 +151,7 @@ impl Replica {
             abstains_until_ms: 0,
             row_ms: None,
             row: None,
+            caught_up_ms: None,
             applied_bytes: 0,
             counters: Counters::default(),
         }
@@ -168,6 +171,11 @@ impl Replica {
     /// Returns the last read row of the shard.
     pub fn row(&self) -> Option<&ShardRow> {
         self.row.as_ref()
+    }
+
+    /// Returns the time at which the follower last read the end of the log.
+    pub fn caught_up_ms(&self) -> Option<u64> {
+        self.caught_up_ms
     }
 
     /// Returns the numbers for metrics.

@@ -43,7 +43,7 @@ pub(crate) struct Record<B = AcceptedBatch> {
     pub(crate) erasure: Option<Arc<Erasure>>,
     /// New retentions by the names of levels.
     pub(crate) retentions: Vec<(String, Span)>,
-    /// The levels of a new replica, in record 1 of a shared log.
+    /// The levels of a new replica, in the first record of a shared log.
     pub(crate) founding: Option<Arc<Founding>>,
     /// New rows of objects.
     pub(crate) objects: Vec<RowChange>,

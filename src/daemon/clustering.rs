@@ -1,0 +1,353 @@
+//! The life of a node of a cluster: it follows the log, holds the store when it takes it, and
+//! follows again.
+//!
+//! A light service forwards requests while the node follows. The daemon runs while the node holds,
+//! as an embedded one, except that its records go to the log. The store is closed in between. Must
+//! never know: the protocol of the log.
+
+use std::{sync::Arc, time::Duration};
+
+use actix_web::{App, middleware::from_fn};
+use anyhow::Context;
+use tokio::{runtime::Runtime, sync::watch, task::spawn_blocking, time::sleep};
+
+use super::{
+    Daemon, End, ExitReason,
+    binding::Addresses,
+    certificates::{CHECK_INTERVAL, Certificate},
+    data_dir::DataDir,
+    reloading::ReloadSources,
+    serving::Serving,
+    signals::Signals,
+    storing::{CheckedSettings, Opened, with_settings},
+    systemd,
+};
+use crate::{
+    actors::lifelines,
+    api,
+    clock::{Clock, Stopwatch, SystemClock},
+    cluster::{
+        self, Follower, ForwardLimits, Forwarder, Lease, Membership, Node, NodeParts, Phase,
+        UpkeepSettings, forward::FORWARDED_MAX,
+    },
+    config::{ClusterSettings, Settings},
+    store::Replica,
+    telemetry::{ClusterMetrics, Health, Metrics},
+};
+
+/// The threads of the connections to MongoDB.
+const THREADS: usize = 2;
+/// The wait before a replica that cannot apply the log is opened again.
+const DAMAGED_PAUSE: Duration = Duration::from_secs(10);
+/// The wait after a take that failed.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
+/// The time by which a response may begin later than a query may take.
+const RESPONSE_MARGIN: Duration = Duration::from_secs(10);
+
+/// The lease of this node, as the daemon uses it.
+pub(super) struct Holding {
+    membership: Arc<Membership>,
+    phase: watch::Receiver<Phase>,
+    metrics: ClusterMetrics,
+}
+
+impl Holding {
+    /// Adds the metrics of the node; returns the lease around answers.
+    pub(super) fn begin(&self, metrics: &Metrics) -> Lease {
+        metrics.add_cluster(&self.metrics);
+        Lease::new(self.membership.status())
+    }
+
+    /// Waits until another node can hold the store; forever for an embedded daemon.
+    pub(super) async fn lost(holding: &mut Option<Self>) {
+        match holding {
+            Some(holding) => holding.is_over().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    async fn is_over(&mut self) {
+        // The sender is gone when the thread of the replica has ended.
+        drop(self.phase.wait_for(|phase| !matches!(phase, Phase::Holds(_))).await);
+    }
+
+    /// Ends the lease in order.
+    pub(super) async fn hand_over(mut self) {
+        self.membership.hand_over();
+        self.is_over().await;
+    }
+}
+
+/// The end of a time in which the node follows.
+enum Followed {
+    Holds,
+    Stopped,
+    /// The membership begins again, perhaps with other settings.
+    Again(Option<Box<CheckedSettings>>),
+}
+
+/// Runs a node until it is stopped.
+pub(super) async fn serve(
+    settings: Settings,
+    cluster: ClusterSettings,
+    sources: &ReloadSources,
+) -> anyhow::Result<ExitReason> {
+    let addresses = Addresses::bind(&settings)?;
+    let mut checked = CheckedSettings::read(settings)?;
+    let _data_dir = DataDir::claim(&checked.settings.storage.data_dir)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(THREADS)
+        .thread_name("mongodb")
+        .enable_all()
+        .build()
+        .context("start the threads of the connections to MongoDB")?;
+    let runtime = Background(Some(runtime));
+    let parts = NodeParts {
+        node: cluster.node,
+        advertise: cluster.advertise,
+        replicas: cluster.replicas,
+        folder: checked.settings.storage.data_dir.clone(),
+    };
+    tracing::info!(
+        node = %parts.node,
+        advertise = parts.advertise,
+        mongodb = cluster.uri.hosts(),
+        "a node of a cluster"
+    );
+    let node = Node::open(parts, &cluster.uri, &cluster.database, runtime.handle()).await?;
+    let mut signals = Signals::new();
+    systemd::feed_watchdog();
+    loop {
+        let turn = Turn { node: &node, addresses: &addresses, sources };
+        checked = match Box::pin(turn.run(checked, &mut signals)).await? {
+            Ok(checked) => checked,
+            Err(reason) => return Ok(reason),
+        };
+    }
+}
+
+/// The runtime of the connections, which ends without a wait.
+struct Background(Option<Runtime>);
+
+impl Background {
+    fn handle(&self) -> tokio::runtime::Handle {
+        self.0
+            .as_ref()
+            .map_or_else(tokio::runtime::Handle::current, |runtime| runtime.handle().clone())
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// One membership: the node follows, and then perhaps holds.
+struct Turn<'a> {
+    node: &'a Node,
+    addresses: &'a Addresses,
+    sources: &'a ReloadSources,
+}
+
+impl Turn<'_> {
+    /// Returns the settings of the next turn, or the reason why the daemon stops.
+    async fn run(
+        &self,
+        checked: CheckedSettings,
+        signals: &mut Signals,
+    ) -> anyhow::Result<Result<CheckedSettings, ExitReason>> {
+        let (node, upkeep) = (self.node.clone(), upkeep(&checked.settings));
+        let membership = spawn_blocking(move || node.join(upkeep)).await??;
+        let membership = Arc::new(membership);
+        let followed = self.follow(&checked, &membership, signals).await?;
+        let next = match followed {
+            Followed::Stopped => Err(ExitReason::Signal),
+            Followed::Again(None) => Ok(checked),
+            Followed::Again(Some(settings)) => Ok(*settings),
+            Followed::Holds => self.hold(checked, &membership, signals).await?,
+        };
+        if matches!(next, Err(ExitReason::Signal)) {
+            membership.hand_over();
+        }
+        let membership = Arc::into_inner(membership);
+        let ended = match membership {
+            Some(membership) => spawn_blocking(move || membership.end()).await?,
+            None => false,
+        };
+        if !ended && next.is_ok() {
+            tracing::error!(
+                "a thread still uses the store; the daemon stops so that it can be restarted"
+            );
+            return Ok(Err(ExitReason::StoreInUse));
+        }
+        Ok(next)
+    }
+
+    /// Follows the log until this node holds the store.
+    async fn follow(
+        &self,
+        checked: &CheckedSettings,
+        membership: &Membership,
+        signals: &mut Signals,
+    ) -> anyhow::Result<Followed> {
+        let settings = &checked.settings;
+        let (metrics, health) = (Metrics::new().context("register metrics")?, Health::default());
+        let (lines, mut watcher) = lifelines();
+        let mut certificate = Certificate::new(checked.certificate.clone(), &metrics, &health);
+        let tls = certificate.in_use();
+        let limits = ForwardLimits {
+            body_bytes_max: settings.ingest.request_bytes_max,
+            client_timeout: settings.server.client_timeout,
+            response_timeout: settings.limits.query_timeout + RESPONSE_MARGIN,
+        };
+        let (node, is_encrypted) = (self.node.clone(), settings.tls_files().is_some());
+        let forwarder = Forwarder::new(node, membership.status(), is_encrypted, limits);
+        let forwarder = forwarder.map_err(anyhow::Error::msg)?;
+        let follower = Follower {
+            node: self.node.clone(),
+            status: membership.status(),
+            forwarder,
+            metrics: self.node.metrics().clone(),
+            hides_metrics: settings.security.access,
+        };
+        let app = move || {
+            let configure = |config: &mut _| cluster::follower::routes(config, &follower);
+            App::new().wrap(from_fn(api::receive)).configure(configure)
+        };
+        let serving = Serving { tls, metrics, threads: FORWARDED_MAX };
+        let lifeline = lines.for_role("HTTP server");
+        let server = serving.start(settings, &self.addresses.http, app, lifeline)?;
+        systemd::notify(&[sd_notify::NotifyState::Ready]);
+        tracing::info!(listen = %settings.server.listen, "following");
+        let mut phase = membership.phase();
+        let mut checks = tokio::time::interval(CHECK_INTERVAL);
+        let followed = loop {
+            tokio::select! {
+                () = signals.stop.next() => break Followed::Stopped,
+                () = signals.reload.next() => match self.reloaded(settings).await {
+                    Ok(checked) => break Followed::Again(Some(Box::new(checked))),
+                    Err(cause) => {
+                        let cause = format!("{cause:#}");
+                        tracing::error!(cause, "the reload failed; the previous settings stay");
+                    }
+                },
+                _ = checks.tick() => certificate.check().await,
+                changed = phase.changed() => {
+                    let now = phase.borrow_and_update().clone();
+                    match now {
+                        Phase::Holds(_) => break Followed::Holds,
+                        Phase::Follows if changed.is_ok() => {}
+                        Phase::Follows | Phase::Lost => break Followed::Again(None),
+                        Phase::Damaged(_) => {
+                            tokio::select! {
+                                () = signals.stop.next() => break Followed::Stopped,
+                                () = sleep(DAMAGED_PAUSE) => break Followed::Again(None),
+                            }
+                        }
+                    }
+                }
+                death = watcher.death() => anyhow::bail!("the {} ended", death.role),
+            }
+        };
+        // Forwarded requests end by themselves when the holder changes.
+        server.stop(true).await;
+        Ok(followed)
+    }
+
+    /// Reads the settings again.
+    async fn reloaded(&self, settings: &Settings) -> anyhow::Result<CheckedSettings> {
+        let source = self.sources.source.clone();
+        let read = spawn_blocking(move || source.load()).await??;
+        let (settings, difference) = settings.reloaded(&read)?;
+        for kept in &difference.kept {
+            let (setting, reason) = (&kept.change.key, &kept.reason);
+            tracing::warn!(
+                setting,
+                reason,
+                "the setting needs a restart; its previous value stays"
+            );
+        }
+        let (format, filter) = (settings.log.format, settings.log.filter.clone());
+        let checked = CheckedSettings::read(settings)?;
+        self.sources.logging.change(format, &filter);
+        tracing::info!("reloaded the settings");
+        Ok(checked)
+    }
+
+    /// Holds the store until another node can hold it.
+    async fn hold(
+        &self,
+        checked: CheckedSettings,
+        membership: &Arc<Membership>,
+        signals: &mut Signals,
+    ) -> anyhow::Result<Result<CheckedSettings, ExitReason>> {
+        let watch = Stopwatch::start();
+        let settings = CheckedSettings {
+            settings: checked.settings.clone(),
+            certificate: checked.certificate.clone(),
+        };
+        let opened = match self.lead(settings, membership).await {
+            Ok(opened) => opened,
+            Err(cause) => {
+                let cause = format!("{cause:#}");
+                tracing::error!(cause, "cannot hold the store; following again");
+                membership.hand_over();
+                sleep(RETRY_PAUSE).await;
+                return Ok(Ok(checked));
+            }
+        };
+        let holding = Holding {
+            membership: membership.clone(),
+            phase: membership.phase(),
+            metrics: self.node.metrics().shown.clone(),
+        };
+        let daemon = Daemon::start(opened, self.sources, self.addresses, Some(holding))?;
+        daemon.announce_ready(watch);
+        Ok(match Box::pin(daemon.run(signals)).await {
+            End::Stopped(reason) => Err(reason),
+            End::Reopening(reopening) => Ok(reopening.settings),
+            End::Lost => Ok(checked),
+        })
+    }
+
+    /// Makes the store the one that appends, with the levels of its log.
+    async fn lead(
+        &self,
+        mut checked: CheckedSettings,
+        membership: &Arc<Membership>,
+    ) -> anyhow::Result<Opened> {
+        let (set, rules) =
+            (checked.settings.granularities.clone(), checked.settings.retention_rules.clone());
+        let membership = membership.clone();
+        let lead = move || {
+            let first = Replica::first_record(&set, &rules, SystemClock.now());
+            let (store, mut appender) = membership.lead(&first)?;
+            if store.has_levels_of(&set, &rules) {
+                appender
+                    .change_retentions(&set, &rules, SystemClock.moment())
+                    .context("change the retentions of all replicas")?;
+            }
+            Ok::<_, anyhow::Error>((store, appender))
+        };
+        let (store, appender) = spawn_blocking(lead).await??;
+        let settings = &mut checked.settings;
+        if !store.has_levels_of(&settings.granularities, &settings.retention_rules) {
+            tracing::warn!(
+                "the granularities or rules of retention in the settings differ from those of the \
+                 cluster, which stay"
+            );
+        }
+        settings.granularities = store.granularities().clone();
+        with_settings(checked, (store, appender, None))
+    }
+}
+
+fn upkeep(settings: &Settings) -> UpkeepSettings {
+    UpkeepSettings {
+        checkpoint_interval: settings.storage.checkpoint_interval,
+        bounds: settings.checkpoint_bounds(),
+    }
+}
