@@ -16,6 +16,7 @@ mod merging;
 mod replacing;
 mod replicas;
 mod room;
+mod shared;
 mod writing;
 
 use std::{collections::HashMap, sync::Arc};
@@ -38,14 +39,14 @@ use forgotten_series::Forgotten;
 use kinds::KindChanges;
 use replicas::ReplicaPicks;
 pub use room::{CheckpointBounds, Room};
-use writing::Shared;
+use shared::Leading;
 
 /// The single writer of a store: it commits batches in groups.
 #[derive(Debug)]
 pub struct Appender {
     pub(super) store: Store,
     /// The shared log of a replica that leads; `None` for an embedded store.
-    shared: Option<Shared>,
+    shared: Option<Arc<Leading>>,
     limits: StoreLimits,
     metric_limits: Arc<MetricLimits>,
     project_limits: HashMap<ProjectName, usize>,

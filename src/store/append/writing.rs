@@ -4,51 +4,45 @@
 //! records of the log have numbers. A replica that leads its shard appends every record to the
 //! shared log, and then applies what a follower reads there. Must never know: what was decided.
 
-use std::borrow::Borrow;
+use std::{borrow::Borrow, sync::Arc};
 
 use parking_lot::MutexGuard;
 
-use super::Appender;
+use super::{Appender, shared::Leading};
 use crate::{
     model::{AcceptedBatch, GranularitySet, Moment, RetentionRule, TimesTally, UnixMillis},
     store::{
-        apply::{Effect, Step, replicated::Replicated},
-        error::{LogFault, SHARED_LOG, StoreError},
+        apply::{Step, replicated::Replicated},
+        error::StoreError,
         file::names::JOURNAL_FILE,
         journal::{
             erasure_row::Pending,
             record::{Record, batches},
-            record_log::{RECORD_BYTES_MAX, RecordLog},
+            record_log::RecordLog,
         },
+        objects::ChangeLog,
     },
 };
-
-/// The shared log of a shard, and the replica that leads the shard.
-#[derive(Debug)]
-pub(super) struct Shared {
-    log: Box<dyn RecordLog>,
-    replicated: Replicated,
-    /// The record that may be in the log and is not applied.
-    unsettled: Option<(u64, Vec<u8>)>,
-}
 
 impl Appender {
     /// Returns an appender that writes to a shared log.
     pub(crate) fn leading(replicated: Replicated, log: Box<dyn RecordLog>) -> Self {
         let mut this = Self::new(replicated.store.clone());
-        this.shared = Some(Shared { log, replicated, unsettled: None });
+        let leading = Arc::new(Leading::new(replicated, log));
+        let of_objects: Arc<dyn ChangeLog> = leading.clone();
+        this.store.inner.objects.lead(&of_objects);
+        this.shared = Some(leading);
         this
     }
 
     /// Ends the writing to a shared log; `None` for an embedded store.
     pub(crate) fn into_replicated(self) -> Option<Replicated> {
-        self.shared.map(|shared| shared.replicated)
+        self.shared?.end()
     }
 
-    /// Returns the time of the next record. In a shared log, the times of records never decrease,
-    /// whichever node's clock they come from.
+    /// Returns the time of the next record.
     pub(super) fn time_of_record(&self, now: UnixMillis) -> UnixMillis {
-        self.shared.as_ref().map_or(now, |shared| shared.replicated.last_now.max(now))
+        self.shared.as_ref().map_or(now, |shared| shared.time_of_record(now))
     }
 
     /// Makes a record durable, then applies it. `held` is the lock of checkpoints, if the caller
@@ -58,42 +52,31 @@ impl Appender {
         record: Record<B>,
         held: Option<&MutexGuard<'_, ()>>,
     ) -> Result<Vec<TimesTally>, StoreError> {
-        let samples = record.batches().map(|batch| batch.values.len() as u64).sum();
-        let (effect, bytes) = match &mut self.shared {
+        let samples = record.samples();
+        let written = match &self.shared {
             None => {
                 let number = self.store(&record)?;
                 let step = Step { number, ..Step::default() };
                 (self.store.apply_record(step, record), self.record.len())
             }
-            Some(shared) => shared.write(record.to_bytes(), held)?,
+            Some(shared) => shared.write(record, held)?,
         };
-        self.count(&effect, bytes, samples);
-        Ok(effect.tallies)
+        self.store.count_written(&written, samples);
+        Ok(written.0.tallies)
     }
 
     /// Appends the record whose outcome is unknown, or which could not be applied, to the shared log
-    /// again, at the same number, and applies it. Returns false when there is none.
+    /// again, at the same number, and applies it. Returns false when there is none: another thread
+    /// may have appended a record of objects again.
     ///
     /// # Errors
     /// When the outcome is still unknown, or another record is at this number: [`Self::follow`]
     /// then.
     pub fn retry(&mut self) -> Result<bool, StoreError> {
-        let Some(shared) = &mut self.shared else { return Ok(false) };
-        let Some((_, bytes)) = &shared.unsettled else { return Ok(false) };
-        let record = Record::from_bytes(bytes);
-        let batches = record.iter().flat_map(Record::batches);
-        let samples = batches.map(|batch| batch.values.len() as u64).sum();
-        let (effect, bytes) = shared.settle(true, None)?;
-        self.count(&effect, bytes, samples);
+        let Some(shared) = &self.shared else { return Ok(false) };
+        let Some((samples, written)) = shared.retry()? else { return Ok(false) };
+        self.store.count_written(&written, samples);
         Ok(true)
-    }
-
-    fn count(&self, effect: &Effect, bytes: usize, samples: u64) {
-        let counters = &self.store.inner.counters;
-        counters.commits.add(u64::from(bytes > 0));
-        counters.journal_bytes.add(bytes as u64);
-        counters.samples.add(samples);
-        counters.samples_not_kept.add(effect.not_kept);
     }
 
     /// Makes a record durable in the journal. Returns its number if it is in the log.
@@ -152,74 +135,17 @@ impl Appender {
     }
 }
 
-impl Shared {
-    /// Appends a record to the log, and applies it as a follower does.
-    fn write(
-        &mut self,
-        bytes: Vec<u8>,
-        held: Option<&MutexGuard<'_, ()>>,
-    ) -> Result<(Effect, usize), StoreError> {
-        if let Some((number, _)) = &self.unsettled {
-            return Err(refused(format!(
-                "record {number} may be there and is not applied: append it again, or follow the log"
-            )));
-        }
-        if bytes.len() > RECORD_BYTES_MAX {
-            return Err(refused(format!(
-                "the change takes {} bytes, more than the {RECORD_BYTES_MAX} bytes of a record: \
-                 divide the request",
-                bytes.len()
-            )));
-        }
-        self.unsettled = Some((self.replicated.applied() + 1, bytes));
-        self.settle(false, held)
-    }
-
-    /// Appends the unsettled record, perhaps again, and applies it.
-    fn settle(
-        &mut self,
-        is_again: bool,
-        held: Option<&MutexGuard<'_, ()>>,
-    ) -> Result<(Effect, usize), StoreError> {
-        let Some((number, bytes)) = &self.unsettled else {
-            return Err(refused("no record is to be appended".to_owned()));
-        };
-        let (number, length) = (*number, bytes.len());
-        let Some(record) = Record::from_bytes(bytes) else {
-            return Err(refused(format!("record {number} cannot be read again")));
-        };
-        if let Err(fault) = self.log.append(number, bytes) {
-            let may_exist = match fault {
-                LogFault::Unknown { .. } => true,
-                // Of an earlier attempt.
-                LogFault::Store(_) | LogFault::Cut { .. } => is_again,
-                LogFault::OutOfOrder { .. } | LogFault::Fenced { .. } => false,
-            };
-            if !may_exist {
-                self.unsettled = None;
-            }
-            return Err(StoreError::Log(Box::new(fault)));
-        }
-        let effect = self.replicated.apply(number, record, held)?;
-        self.unsettled = None;
-        Ok((effect, length))
-    }
-}
-
 /// Returns true when one transaction of an embedded store's journal, or one record of its log,
 /// contains all parts of a record.
 fn has_one_table<B>(record: &Record<B>) -> bool {
     let Record { new_series, batches, updates, forgotten, erasure, retentions, .. } = record;
+    let is_of_replica = record.founding.is_some() || record.changes_objects();
     let has_batches = !batches.is_empty();
     let is_erasure = erasure.is_some();
     let has_series = !new_series.is_empty() || !updates.is_empty() || !forgotten.is_empty();
     retentions.is_empty()
-        && record.founding.is_none()
+        && !is_of_replica
         && !(is_erasure && (has_batches || has_series))
         && (!has_batches || updates.is_empty())
         && (forgotten.is_empty() || !updates.is_empty())
-}
-
-fn refused(problem: String) -> StoreError {
-    StoreError::Mismatch { file: SHARED_LOG.to_owned(), problem }
 }

@@ -1,5 +1,5 @@
-//! The application of records of a log that is elsewhere: their changes go into the tables, then
-//! into memory. A follower and the leader of a shard use the same code.
+//! The application of records of a log that is elsewhere: their changes go into the tables and the
+//! file of objects, then into memory. A follower and the leader of a shard use the same code.
 //!
 //! The log is the copy of record, so a crash loses no record: a start continues after the last
 //! checkpoint, and the log still has the records after it. Must never know: who reads the log.
@@ -16,6 +16,7 @@ use crate::{
         file::names::JOURNAL_FILE,
         handle::Store,
         journal::{erasure_row::Pending, record::Record},
+        objects::check_rows,
     },
 };
 
@@ -40,6 +41,7 @@ impl Replicated {
     ) -> Self {
         store.inner.files_through.store(replay.files_through(), Ordering::Relaxed);
         store.inner.record_time.store(last_now.0, Ordering::Relaxed);
+        store.inner.objects.follow();
         Self { store, replay, changes_through, last_now }
     }
 
@@ -63,6 +65,7 @@ impl Replicated {
             let file = JOURNAL_FILE.to_owned();
             return Err(StoreError::Corrupt { file, problem: problem.to_owned() });
         }
+        check_rows(number, &record.objects, record.hosts.as_deref())?;
         self.store.check_record(number, record, number <= self.changes_through)
     }
 
@@ -98,6 +101,9 @@ impl Replicated {
         }
         if !is_in_tables && record.changes_tables() || record.erasure.is_some() {
             self.store_changes(number, &record)?;
+        }
+        if record.changes_objects() {
+            store.inner.objects.apply(number, &record.objects, record.hosts.as_deref())?;
         }
         self.last_now = self.last_now.max(record.now);
         store.inner.record_time.store(self.last_now.0, Ordering::Relaxed);

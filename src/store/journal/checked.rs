@@ -55,7 +55,7 @@ pub(super) fn without_check<'a>(bytes: &'a [u8], key: &impl RowKey) -> Option<&'
 }
 
 /// Returns the key of a number's checksum.
-pub(super) fn check_key(key: &str) -> String {
+pub(crate) fn check_key(key: &str) -> String {
     format!("{key}{CHECK_END}")
 }
 
@@ -64,7 +64,7 @@ fn check_of(key: &str, number: u64) -> u64 {
 }
 
 /// Stores a number and its checksum.
-pub(super) fn set_number(
+pub(crate) fn set_number(
     meta: &mut Table<'_, &'static str, u64>,
     key: &str,
     number: u64,
@@ -76,14 +76,14 @@ pub(super) fn set_number(
 
 /// A stored number, and its checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct StoredNumber {
-    pub(super) number: Option<u64>,
+pub(crate) struct StoredNumber {
+    pub(crate) number: Option<u64>,
     pub(super) check: Option<u64>,
 }
 
 impl StoredNumber {
     /// Returns true when the number matches its checksum.
-    pub(super) fn is_sound(self, key: &str) -> bool {
+    pub(crate) fn is_sound(self, key: &str) -> bool {
         self.check == self.number.map(|number| check_of(key, number))
     }
 
@@ -94,12 +94,21 @@ impl StoredNumber {
     }
 }
 
-/// Reads a number and its checksum from the table of numbers.
+/// Reads a number and its checksum from the journal's table of numbers.
 pub(super) fn stored(
     meta: &impl ReadableTable<&'static str, u64>,
     key: &str,
 ) -> Result<StoredNumber, StoreError> {
-    let fail = |cause| StoreError::redb("read", JOURNAL_FILE)(cause);
+    stored_in(JOURNAL_FILE, meta, key)
+}
+
+/// Reads a number and its checksum from the table of numbers of a file.
+pub(crate) fn stored_in(
+    file: &str,
+    meta: &impl ReadableTable<&'static str, u64>,
+    key: &str,
+) -> Result<StoredNumber, StoreError> {
+    let fail = |cause| StoreError::redb("read", file)(cause);
     let value =
         |key: &str| Ok::<_, StoreError>(meta.get(key).map_err(fail)?.map(|guard| guard.value()));
     Ok(StoredNumber { number: value(key)?, check: value(&check_key(key))? })

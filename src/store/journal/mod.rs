@@ -7,7 +7,7 @@
 //! Must never know: the meaning of batches; the catalog applies them.
 
 mod append;
-mod checked;
+pub(crate) mod checked;
 mod columns;
 mod copy;
 mod cut;

@@ -21,6 +21,7 @@ use crate::{
             names::OBJECTS_FILE,
             version::{self, VERSION_KEY},
         },
+        journal::{checked::stored_in, record::rows::RowChange},
     },
 };
 
@@ -30,11 +31,13 @@ pub(super) const META: TableDefinition<'_, &str, u64> = TableDefinition::new("me
 pub(super) const HOSTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("hosts");
 /// The key of the last version that was assigned to an object. The stored name contains the
 /// project, so that no project counts the changes of others.
-const LAST_KEY: &str = "last_version";
+pub(super) const LAST_KEY: &str = "last_version";
 /// The key of the number of objects.
 const COUNT_KEY: &str = "count";
 /// The key of the bytes of all rows, without names.
 const BYTES_KEY: &str = "bytes";
+/// The key of the last record whose changes are in the file of a replica.
+pub(super) const THROUGH_KEY: &str = "changes_through";
 const OPTIONS: FileOptions = FileOptions { cache_bytes: 1 << 20, quick_repair: true };
 
 /// Opens the existing file.
@@ -152,6 +155,19 @@ pub(super) fn visit_backwards(
     })
 }
 
+/// Returns the last record whose changes are in the file of a replica.
+pub(super) fn through(file: &DatabaseFile) -> Result<u64, StoreError> {
+    read(file, |txn| {
+        let meta = txn.open_table(META).map_err(fail("read"))?;
+        let stored = stored_in(OBJECTS_FILE, &meta, THROUGH_KEY)?;
+        if stored.is_sound(THROUGH_KEY) {
+            return Ok(stored.number.unwrap_or(0));
+        }
+        let problem = format!("the number {THROUGH_KEY} does not match its checksum");
+        Err(StoreError::Corrupt { file: OBJECTS_FILE.to_owned(), problem })
+    })
+}
+
 /// Checks every row, and the counts.
 pub(super) fn check(file: &DatabaseFile, fault: &mut dyn FnMut(String)) -> Result<(), StoreError> {
     read(file, |txn| {
@@ -182,6 +198,9 @@ pub(super) fn check(file: &DatabaseFile, fault: &mut dyn FnMut(String)) -> Resul
                  {count} with {bytes}"
             ));
         }
+        if !stored_in(OBJECTS_FILE, &meta, THROUGH_KEY)?.is_sound(THROUGH_KEY) {
+            fault(format!("the number {THROUGH_KEY} does not match its checksum"));
+        }
         for (key, last) in last {
             let assigned = value(&key)?;
             if last > assigned {
@@ -210,7 +229,7 @@ pub(super) fn quota_use(file: &DatabaseFile) -> Result<QuotaUse, StoreError> {
     })
 }
 
-fn counted(found: Option<redb::AccessGuard<'_, u64>>) -> u64 {
+pub(super) fn counted(found: Option<redb::AccessGuard<'_, u64>>) -> u64 {
     found.map_or(0, |guard| guard.value())
 }
 
@@ -223,6 +242,13 @@ pub(super) struct Change<'a> {
     pub(super) expected: Option<u64>,
     /// The new bytes, and the time of the change; `None`: the object is deleted.
     pub(super) new: Option<(&'a [u8], UnixMillis)>,
+}
+
+/// An accepted change of one object.
+pub(super) struct Accepted {
+    /// The object's new version; for a deletion, the last version that was assigned.
+    pub(super) last: u64,
+    pub(super) change: RowChange,
 }
 
 const OPERATION: &str = "change an object";
@@ -253,23 +279,39 @@ impl Change<'_> {
         file.transact(OPERATION, |txn| {
             let mut objects = txn.open_table(OBJECTS).map_err(fail(OPERATION))?;
             let mut meta = txn.open_table(META).map_err(fail(OPERATION))?;
-            self.make_within(&mut objects, &mut meta, used)
+            let Accepted { last, change } = match self.judge(&objects, &meta, used)? {
+                Ok(accepted) => accepted,
+                Err(refusal) => return Ok(Err(refusal)),
+            };
+            let last_key = self.project.stored_name(LAST_KEY);
+            write(&mut objects, &mut meta, &change, (&last_key, last))?;
+            Ok(Ok(last))
         })
     }
 
-    fn make_within(
+    /// Decides the change by the present objects, without making it.
+    pub(super) fn decide(
         &self,
-        objects: &mut Table<'_, &str, &[u8]>,
-        meta: &mut Table<'_, &str, u64>,
+        file: &DatabaseFile,
         used: &mut QuotaUse,
-    ) -> Result<Result<u64, ObjectRefusal>, StoreError> {
+    ) -> Result<Result<Accepted, ObjectRefusal>, StoreError> {
+        read(file, |txn| {
+            let objects = txn.open_table(OBJECTS).map_err(fail("read"))?;
+            let meta = txn.open_table(META).map_err(fail("read"))?;
+            self.judge(&objects, &meta, used)
+        })
+    }
+
+    fn judge(
+        &self,
+        objects: &impl ReadableTable<&'static str, &'static [u8]>,
+        meta: &impl ReadableTable<&'static str, u64>,
+        used: &mut QuotaUse,
+    ) -> Result<Result<Accepted, ObjectRefusal>, StoreError> {
         let key = row::key(self.project, self.kind, self.name);
         let used_by = (self.project.as_str(), self.kind);
-        let value =
-            |key: &str| Ok::<_, StoreError>(counted(meta.get(key).map_err(fail(OPERATION))?));
         let last_key = self.project.stored_name(LAST_KEY);
-        let (mut count, mut bytes) = (value(COUNT_KEY)?, value(BYTES_KEY)?);
-        let last = value(&last_key)?;
+        let last = counted(meta.get(&*last_key).map_err(fail(OPERATION))?);
         let before = objects.get(&*key).map_err(fail(OPERATION))?;
         let before = before.map(|row| (row.value().len(), row::decode(row.value(), &key)));
         let found = before.as_ref().and_then(|(_, object)| object.as_ref());
@@ -278,25 +320,46 @@ impl Change<'_> {
         if found != self.expected || deletes_nothing {
             return Ok(Err(self.conflict(found)));
         }
-        if let Some((length, _)) = &before {
-            count = count.saturating_sub(1);
-            bytes = bytes.saturating_sub(*length as u64);
-        }
         let length = before.map(|(length, _)| length);
         let Some((new, changed_at)) = self.new else {
             used.remove(used_by, length.unwrap_or(0));
-            objects.remove(&*key).map_err(fail(OPERATION))?;
-            return set(meta, (&last_key, last), count, bytes).map(Ok);
+            return Ok(Ok(Accepted { last, change: RowChange { key, row: None } }));
         };
         let object = Object { version: last + 1, changed_at, bytes: new.to_vec() };
         let row = row::encode(&object, &key);
-        let (new_count, new_bytes) = (count + 1, bytes + row.len() as u64);
         if let Err(refusal) = used.put(used_by, length, row.len()) {
             return Ok(Err(refusal));
         }
-        objects.insert(&*key, &*row).map_err(fail(OPERATION))?;
-        set(meta, (&last_key, last + 1), new_count, new_bytes).map(Ok)
+        let change = RowChange { key, row: Some(row) };
+        Ok(Ok(Accepted { last: last + 1, change }))
     }
+}
+
+/// Writes or removes the row of an object, with the last version that was assigned; returns the
+/// length of the row before.
+pub(super) fn write(
+    objects: &mut Table<'_, &'static str, &'static [u8]>,
+    meta: &mut Table<'_, &'static str, u64>,
+    change: &RowChange,
+    last: (&str, u64),
+) -> Result<Option<usize>, StoreError> {
+    let before = match &change.row {
+        Some(row) => objects.insert(&*change.key, &**row),
+        None => objects.remove(&*change.key),
+    };
+    let before = before.map_err(fail(OPERATION))?.map(|row| row.value().len());
+    let value = |key| Ok::<_, StoreError>(counted(meta.get(key).map_err(fail(OPERATION))?));
+    let (mut count, mut bytes) = (value(COUNT_KEY)?, value(BYTES_KEY)?);
+    if let Some(length) = before {
+        count = count.saturating_sub(1);
+        bytes = bytes.saturating_sub(length as u64);
+    }
+    if let Some(row) = &change.row {
+        count += 1;
+        bytes += row.len() as u64;
+    }
+    set(meta, last, count, bytes)?;
+    Ok(before)
 }
 
 /// Removes all objects of a kind, and returns their number.
@@ -328,13 +391,13 @@ pub(super) fn remove_range(
 }
 
 fn set(
-    meta: &mut Table<'_, &str, u64>,
+    meta: &mut Table<'_, &'static str, u64>,
     (last_key, last): (&str, u64),
     count: u64,
     bytes: u64,
-) -> Result<u64, StoreError> {
+) -> Result<(), StoreError> {
     for (key, value) in [(last_key, last), (COUNT_KEY, count), (BYTES_KEY, bytes)] {
         meta.insert(key, value).map_err(fail(OPERATION))?;
     }
-    Ok(last)
+    Ok(())
 }

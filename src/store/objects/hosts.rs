@@ -2,15 +2,19 @@
 //!
 //! Must never know: when hosts are stored, the content of their records.
 
-use redb::ReadableTable;
+use redb::{ReadableTable, Table, WriteTransaction};
 
 use super::{
     file::{HOSTS, META, fail, read as read_file},
     row::checksum,
 };
 use crate::{
-    model::{HostChanges, HostRecord, ListeningSpan, ProjectName, StoredHosts},
-    store::{error::StoreError, file::database::DatabaseFile},
+    model::{HostChanges, HostRecord, ListeningSpan, ProjectName, StoredHosts, split_stored_name},
+    store::{
+        error::StoreError,
+        file::database::DatabaseFile,
+        journal::record::rows::{HostRows, RowChange},
+    },
 };
 
 /// The key of the time at which the last daemon began to listen.
@@ -69,12 +73,70 @@ pub(super) fn write(
             hosts.remove(&*project.stored_name(name)).map_err(fail(OPERATION))?;
         }
         let mut meta = txn.open_table(META).map_err(fail(OPERATION))?;
-        let ListeningSpan { since, until, listened_ms } = changes.listening;
-        for (key, time) in [(SINCE_KEY, since), (UNTIL_KEY, until), (LISTENED_KEY, listened_ms)] {
-            meta.insert(key, time as u64).map_err(fail(OPERATION))?;
-        }
-        Ok(())
+        set_listening(&mut meta, changes.listening)
     })
+}
+
+fn set_listening(
+    meta: &mut Table<'_, &'static str, u64>,
+    ListeningSpan { since, until, listened_ms }: ListeningSpan,
+) -> Result<(), StoreError> {
+    for (key, time) in [(SINCE_KEY, since), (UNTIL_KEY, until), (LISTENED_KEY, listened_ms)] {
+        meta.insert(key, time as u64).map_err(fail(OPERATION))?;
+    }
+    Ok(())
+}
+
+/// Returns changes as rows, divided so that each part has about `bytes_max` bytes at most.
+pub(super) fn parts(
+    project: &ProjectName,
+    changes: &HostChanges,
+    bytes_max: usize,
+) -> impl Iterator<Item = HostRows> {
+    let changed = changes.changed.iter().map(|(name, record)| (name, Some(record)));
+    let removed = changes.removed.iter().map(|name| (name, None));
+    let mut rows = changed.chain(removed).map(|(name, record)| {
+        let key = project.stored_name(name);
+        let row = record.map(|record| encode(record, &key));
+        RowChange { key: (*key).to_owned(), row }
+    });
+    let (listening, mut is_first) = (changes.listening, true);
+    std::iter::from_fn(move || {
+        let (mut part, mut bytes) = (HostRows { listening, rows: Vec::new() }, 0);
+        while bytes < bytes_max
+            && let Some(row) = rows.next()
+        {
+            bytes += row.key.len() + row.row.as_ref().map_or(0, Vec::len);
+            part.rows.push(row);
+        }
+        // Without changes, the only part has the time.
+        (std::mem::take(&mut is_first) || !part.rows.is_empty()).then_some(part)
+    })
+}
+
+/// Returns true for a row, or the removal of one, that [`parts`] returns.
+pub(super) fn is_valid(change: &RowChange) -> bool {
+    let (project, name) = split_stored_name(&change.key);
+    let is_key = ProjectName::new(project)
+        .is_ok_and(|project| !name.is_empty() && *project.stored_name(name) == *change.key);
+    is_key && change.row.as_ref().is_none_or(|row| decode(row, &change.key).is_some())
+}
+
+/// Writes rows within a transaction.
+pub(super) fn write_rows(
+    txn: &WriteTransaction,
+    meta: &mut Table<'_, &'static str, u64>,
+    changes: &HostRows,
+) -> Result<(), StoreError> {
+    let mut hosts = txn.open_table(HOSTS).map_err(fail(OPERATION))?;
+    for RowChange { key, row } in &changes.rows {
+        let written = match row {
+            Some(row) => hosts.insert(&**key, &**row),
+            None => hosts.remove(&**key),
+        };
+        drop(written.map_err(fail(OPERATION))?);
+    }
+    set_listening(meta, changes.listening)
 }
 
 fn encode(record: &HostRecord, name: &str) -> Vec<u8> {

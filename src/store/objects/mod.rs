@@ -16,6 +16,7 @@ mod downgrade;
 mod file;
 mod hosts;
 mod quotas;
+mod replicated;
 mod row;
 #[cfg(test)]
 mod tests;
@@ -39,6 +40,8 @@ pub(crate) use downgrade::{project_with_objects, remove_other_projects};
 use file::Change;
 pub(crate) use file::remove_all;
 use quotas::QuotaUse;
+use replicated::Place;
+pub(crate) use replicated::{ChangeLog, Decided, check_rows, not_leading};
 
 /// The maximum size of a name in bytes.
 pub const OBJECT_NAME_BYTES_MAX: usize = 256;
@@ -164,6 +167,8 @@ pub(crate) struct Objects {
     file: RwLock<Option<Arc<DatabaseFile>>>,
     /// The use of quotas, locked during each change; `None` when it must be counted in the file.
     used: Mutex<Option<QuotaUse>>,
+    /// The place in which changes become durable.
+    place: RwLock<Place>,
 }
 
 impl Objects {
@@ -189,7 +194,8 @@ impl Objects {
         if found.is_some() {
             register.note(OBJECTS_FILE)?;
         }
-        Ok(Self { medium, register, file: RwLock::new(found), used: Mutex::default() })
+        let (file, used, place) = (RwLock::new(found), Mutex::default(), RwLock::default());
+        Ok(Self { medium, register, file, used, place })
     }
 
     /// Returns an object; `None` when it does not exist.
@@ -233,8 +239,7 @@ impl Objects {
         bytes: &[u8],
         now: UnixMillis,
     ) -> Result<Result<u64, ObjectRefusal>, StoreError> {
-        if name.is_empty() || name.len() > OBJECT_NAME_BYTES_MAX || name.contains(char::is_control)
-        {
+        if !row::is_name(name) {
             return Ok(Err(ObjectRefusal::BadName(kind)));
         }
         if bytes.len() > OBJECT_BYTES_MAX {
@@ -270,6 +275,9 @@ impl Objects {
         project: &ProjectName,
         changes: &HostChanges,
     ) -> Result<(), StoreError> {
+        if let Some(log) = self.log()? {
+            return Self::append_hosts(&*log, project, changes);
+        }
         let file = self.file.read().clone();
         let file = file.map_or_else(|| self.create(), Ok)?;
         self.or_set_aside(&file, hosts::write(&file, project, changes))
@@ -314,6 +322,18 @@ impl Objects {
     }
 
     fn change(&self, change: &Change<'_>) -> Result<Result<u64, ObjectRefusal>, StoreError> {
+        if let Some(log) = self.log()? {
+            return self.append_object(&*log, change);
+        }
+        self.with_file(change, |file, used| change.make(file, used))
+    }
+
+    /// Passes the file and the use of quotas to a function, which may change them.
+    fn with_file<T>(
+        &self,
+        change: &Change<'_>,
+        run: impl FnOnce(&DatabaseFile, &mut QuotaUse) -> Result<Result<T, ObjectRefusal>, StoreError>,
+    ) -> Result<Result<T, ObjectRefusal>, StoreError> {
         let file = self.file.read().clone();
         let file = match file {
             Some(file) => file,
@@ -330,7 +350,7 @@ impl Objects {
             None => self.or_set_aside(&file, file::quota_use(&file))?,
         };
         let mut after = before.clone();
-        let outcome = self.or_set_aside(&file, change.make(&file, &mut after))?;
+        let outcome = self.or_set_aside(&file, run(&file, &mut after))?;
         *used = Some(if outcome.is_ok() { after } else { before });
         Ok(outcome)
     }

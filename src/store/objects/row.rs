@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-use super::{Object, ObjectKind};
+use super::{OBJECT_BYTES_MAX, OBJECT_NAME_BYTES_MAX, Object, ObjectKind};
 use crate::model::{ProjectName, UnixMillis, split_stored_name};
 
 /// Returns the key of an object: its kind, a slash, its name with its project.
@@ -30,6 +30,27 @@ pub(super) fn parse_key(key: &str) -> Option<(&str, ObjectKind, &str)> {
     let (kind, name) = key.split_once('/')?;
     let (project, name) = split_stored_name(name);
     Some((project, *ObjectKind::ALL.iter().find(|known| known.as_str() == kind)?, name))
+}
+
+/// Returns the project, the kind and the object of a row; `None` when the key or the row is none
+/// that [`key`] and [`encode`] return.
+pub(super) fn parse(
+    key_text: &str,
+    row: Option<&[u8]>,
+) -> Option<(ProjectName, ObjectKind, Option<Object>)> {
+    let (project, kind, name) = parse_key(key_text)?;
+    let project = ProjectName::new(project).ok()?;
+    if !is_name(name) || key(&project, kind, name) != key_text {
+        return None;
+    }
+    let Some(row) = row else { return Some((project, kind, None)) };
+    let object = decode(row, key_text).filter(|object| object.bytes.len() <= OBJECT_BYTES_MAX)?;
+    Some((project, kind, Some(object)))
+}
+
+/// Returns true for a valid name of an object.
+pub(super) fn is_name(name: &str) -> bool {
+    !name.is_empty() && name.len() <= OBJECT_NAME_BYTES_MAX && !name.contains(char::is_control)
 }
 
 /// Returns the row of an object under a key.

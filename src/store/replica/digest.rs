@@ -2,11 +2,11 @@
 //! ran its checkpoints, sealed documents or was restarted.
 //!
 //! A digest covers what queries see and what later records depend on: levels, series with their
-//! classes, states of series, windows of senders, and the cells of memory, head and documents. It
-//! omits deleted series, slots beyond the present and earlier retentions, and the times since which
-//! levels are complete, because these depend on the time of local work. The order of additions
-//! changes the last bits of a cell's sum, so sums are added up and compared with a tolerance; all
-//! else is hashed.
+//! classes, states of series, windows of senders, objects, hosts, and the cells of memory, head and
+//! documents. It omits deleted series, slots beyond the present and earlier retentions, and the
+//! times since which levels are complete, because these depend on the time of local work. The order
+//! of additions changes the last bits of a cell's sum and second moment, so these are added up and
+//! compared with a tolerance; all else is hashed.
 //!
 //! Must never know: who compares digests.
 
@@ -30,6 +30,8 @@ use crate::{
 const GROUPS: usize = 16;
 /// The largest difference of two sums, relative to the size of all values.
 const TOLERANCE: f64 = 1e-9;
+/// The rounding of a second moment, relative to the sum of the squared values.
+const ROUNDING_OF_MOMENT: f64 = 1e-14;
 
 /// Sums of cells, and the size of the values that they add up.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -44,7 +46,7 @@ pub struct StoreDigest {
     applied: u64,
     /// The hash of each part of the state, by the name of the part.
     hashes: BTreeMap<String, u64>,
-    /// The sums of the cells of each level, by groups of series.
+    /// The sums and the second moments of the cells of each level, by groups of series.
     sums: BTreeMap<String, [Sum; GROUPS]>,
 }
 
@@ -80,11 +82,11 @@ impl StoreDigest {
             let most = ours.size.max(theirs.size) * TOLERANCE;
             (ours.total - theirs.total).abs() <= most
         };
-        for (level, _) in self.sums.iter().chain(&other.sums) {
+        for (part, _) in self.sums.iter().chain(&other.sums) {
             let [ours, theirs] =
-                [self, other].map(|digest| digest.sums.get(level).copied().unwrap_or_default());
+                [self, other].map(|digest| digest.sums.get(part).copied().unwrap_or_default());
             if !ours.into_iter().zip(theirs).all(is_near) {
-                return differ(&format!("sums of {level}"));
+                return differ(part);
             }
         }
         Ok(())
@@ -97,7 +99,15 @@ impl StoreDigest {
     }
 
     fn add_cell(&mut self, part: &str, level: &str, (series, start): (SeriesId, i64), cell: &Cell) {
-        let sum = &mut self.sums.entry(level.to_owned()).or_default()[series.0 as usize % GROUPS];
+        let group = series.0 as usize % GROUPS;
+        let moment = &mut self.sums.entry(format!("moments of {level}")).or_default()[group];
+        if cell.m2.is_finite() {
+            let squares = cell.sum * cell.sum / f64::from(cell.n.max(1));
+            let rounding = ROUNDING_OF_MOMENT / TOLERANCE * squares;
+            moment.total += cell.m2;
+            moment.size += cell.m2 + if rounding.is_finite() { rounding } else { 0.0 };
+        }
+        let sum = &mut self.sums.entry(format!("sums of {level}")).or_default()[group];
         let mut bytes = [series.0.to_le_bytes().as_slice(), &start.to_le_bytes()].concat();
         if cell.sum.is_finite() {
             let bounds = [cell.min, cell.max, cell.first, cell.last];
@@ -145,6 +155,7 @@ impl Store {
         let mut digest = StoreDigest { applied, hashes, sums };
         let series = self.digest_series(&mut digest);
         self.digest_states(&series, &mut digest);
+        self.inner.objects.digest(applied, &mut |part, bytes| digest.add(part, bytes))?;
         for index in (0..self.all_granularities().len()).map(GranularityIndex) {
             self.digest_level(index, now, &series, &mut digest)?;
         }

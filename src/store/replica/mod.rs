@@ -14,7 +14,10 @@ use super::{
     append::Appender,
     apply::{replay::Replay, replicated::Replicated},
     error::{LogFault, StoreError},
-    file::{medium::Medium, names::JOURNAL_FILE},
+    file::{
+        medium::Medium,
+        names::{JOURNAL_FILE, OBJECTS_FILE},
+    },
     handle::Store,
     journal::{
         Journal,
@@ -249,6 +252,7 @@ impl Store {
                 break;
             }
         }
+        inner.objects.check(&mut |fault| problems.push(format!("{OBJECTS_FILE}: {fault}")))?;
         match self.damaged_in_all() {
             0 => {}
             count => problems.push(format!("{count} damaged documents and rows of the head")),

@@ -7,13 +7,17 @@
 
 mod mutants;
 mod node;
+mod object_records;
+mod objects;
 mod operations;
 
 use std::collections::BTreeMap;
 
 use fastrand::Rng;
 use granary::{
-    model::{Cell, GranularityIndex, GranularitySet, RetentionRule, SeriesId, UnixMillis},
+    model::{
+        Cell, Granularity, GranularityIndex, GranularitySet, RetentionRule, SeriesId, UnixMillis,
+    },
     store::{RecordLog, Replica, Store},
 };
 
@@ -49,6 +53,8 @@ struct Cluster {
     time: UnixMillis,
     /// The latest time of any clock so far: what is beyond the retention then may be dropped.
     latest: UnixMillis,
+    /// True while the leader has a record of objects whose outcome is unknown.
+    is_unsettled: bool,
     tally: Tally,
 }
 
@@ -71,8 +77,10 @@ impl Cluster {
         let mut log = MemoryLog::default();
         let first = Replica::first_record(&set, &rules, NOW.minus(DAY));
         log.append(1, &first).unwrap();
-        let (time, latest, tally) = (NOW, NOW, Tally::default());
-        let mut this = Self { rng, log, nodes, leader: 0, set, rules, first, time, latest, tally };
+        let (time, latest, is_unsettled, tally) = (NOW, NOW, false, Tally::default());
+        let leader = 0;
+        let mut this =
+            Self { rng, log, nodes, leader, set, rules, first, time, latest, is_unsettled, tally };
         for node in 0..NODES {
             this.open(node);
         }
@@ -150,6 +158,7 @@ impl Cluster {
         for other in 0..NODES {
             self.nodes[other].stop_leading();
         }
+        self.is_unsettled = false;
         self.catch_up(node);
         let log = Box::new(self.log.clone());
         self.nodes[node].lead(log);
@@ -316,11 +325,16 @@ impl Cluster {
 
     fn compare_answers_of(&mut self, stores: &[Store; 2], now: UnixMillis) {
         let level = self.rng.usize(0..self.set.count());
-        let spans = stores[0].granularity(GranularityIndex(level)).clone();
         let complete = stores.each_ref().map(|store| store.gaps()[level].complete_since);
-        // Each node deletes whole partitions at its own time.
-        let kept = spans.kept_from(now).max(complete[0]).max(complete[1]);
-        let kept = spans.partition_end(spans.partition_start(kept));
+        // Each node deletes whole partitions at its own time, also those of a rule.
+        let kept_by = |spans: &Granularity| {
+            let kept = spans.kept_from(now).max(complete[0]).max(complete[1]);
+            spans.partition_end(spans.partition_start(kept))
+        };
+        let name = &stores[0].granularity(GranularityIndex(level)).name;
+        let all = stores[0].all_granularities().iter();
+        let read = all.filter(|spans| spans.name.split('@').next() == Some(&**name));
+        let kept = read.map(kept_by).max().unwrap();
         let range = kept.max(now.minus(40 * DAY))..now.plus(DAY);
         if range.is_empty() {
             return;
@@ -329,6 +343,8 @@ impl Cluster {
             self.note("compared answers of the past");
         }
         let ids: Vec<_> = (0..stores[0].dictionary().id_count() as u32).map(SeriesId).collect();
+        let hosts = stores.each_ref().map(|store| store.hosts().unwrap());
+        assert_eq!(hosts[0], hosts[1]);
         let view =
             |store: &Store| store.view(GranularityIndex(level), range.clone(), &ids).unwrap();
         let views = stores.each_ref().map(view);
@@ -360,7 +376,9 @@ fn is_near(ours: &Cell, theirs: &Cell) -> bool {
     let most = most * f64::from(ours.n.max(1)) * TOLERANCE;
     let is_near = |(a, b): (f64, f64)| a == b || a.is_nan() && b.is_nan() || (a - b).abs() <= most;
     let times = |cell: &Cell| (cell.n, cell.first_at, cell.last_at);
-    times(ours) == times(theirs) && values(ours).into_iter().zip(values(theirs)).all(is_near)
+    times(ours) == times(theirs)
+        && values(ours).into_iter().zip(values(theirs)).all(is_near)
+        && ours.has_moment_of(theirs)
 }
 
 #[test]

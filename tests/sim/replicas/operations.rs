@@ -6,8 +6,8 @@ use granary::{
         SeriesLimits, UnixMillis, replica::Replica,
     },
     store::{
-        Appender, ChangeAction, ErasureRequest, Matcher, NewReading, Renaming, SeriesChange, Store,
-        StoreError, StoreLimits,
+        Appender, ChangeAction, ErasureRequest, LogFault, Matcher, NewReading, Renaming,
+        SeriesChange, Store, StoreError, StoreLimits,
     },
 };
 
@@ -15,14 +15,18 @@ use super::{Cluster, levels};
 use crate::setup::{DAY, HOUR, MINUTE, SECOND, series};
 
 /// The events that must happen in a default run.
-pub(super) const EVENTS: [&str; 26] = [
+pub(super) const EVENTS: [&str; 31] = [
     "batches",
+    "changed hosts",
+    "changed objects",
     "changed retentions",
     "changes of kinds",
     "changes of series",
     "compared answers of the past",
     "comparisons",
+    "conflicts of objects",
     "cuts",
+    "deleted objects",
     "erasures",
     "failed applications",
     "failed operations",
@@ -42,11 +46,14 @@ pub(super) const EVENTS: [&str; 26] = [
     "samples beyond every retention",
     "samples of unselected replicas",
     "takeovers",
+    "unsettled objects",
 ];
 
 /// Prometheus' stale marker.
 const STALE: u64 = 0x7ff0_0000_0000_0002;
 const SENDERS: u64 = 5;
+/// The number of the first operation that changes objects or hosts.
+const OBJECTS: u8 = 44;
 const LIMITS: StoreLimits = StoreLimits {
     series_max: 60,
     sender_series_max: 60,
@@ -58,7 +65,7 @@ const LIMITS: StoreLimits = StoreLimits {
 impl Cluster {
     /// Runs an operation on the leader.
     pub(super) fn write(&mut self) {
-        let (node, operation) = (self.leader, self.rng.u8(0..40));
+        let (node, operation) = (self.leader, self.rng.u8(0..52));
         let now = self.clock(node);
         self.nodes[node].appender().set_limits(LIMITS);
         let before = Counts::of(&self.store(node));
@@ -67,18 +74,31 @@ impl Cluster {
             24..27 => ("changes of series", self.change(now)),
             27..29 => ("changes of kinds", self.change_kinds(now)),
             29..31 => ("forgotten senders", self.forget_senders(now)),
-            31..33 => ("forgotten series", self.forget_series(now)),
-            33..36 => ("erasures", self.erase(now)),
-            36..39 => ("replaced readings", self.replace(now)),
-            _ => ("changed retentions", self.change_retentions(now)),
+            31..37 => ("forgotten series", self.forget_series(now)),
+            37..40 => ("erasures", self.erase(now)),
+            40..43 => ("replaced readings", self.replace(now)),
+            43 => ("changed retentions", self.change_retentions(now)),
+            OBJECTS..50 => ("changed objects", self.change_object(now)),
+            _ => ("changed hosts", self.keep_hosts(now)),
         };
         let is_done = outcome.is_ok();
         match outcome {
             Ok(changed) if changed => self.note(event),
             Ok(_) => {}
+            // The next operation appends the record again.
+            Err(StoreError::Log(fault))
+                if operation >= OBJECTS
+                    && matches!(*fault, LogFault::Unknown { .. })
+                    && self.rng.bool() =>
+            {
+                self.is_unsettled = true;
+                self.note("unsettled objects");
+            }
             Err(fault) => self.fail(node, &fault),
         }
         if is_done {
+            // A change of objects settles an earlier one, even when it is refused.
+            self.is_unsettled &= operation < OBJECTS;
             let after = Counts::of(&self.store(node));
             after.note(&before, self);
         }

@@ -11,6 +11,7 @@
 pub(crate) mod batches;
 mod fields;
 pub(crate) mod founding;
+pub(crate) mod rows;
 mod sections;
 
 use std::{borrow::Borrow, sync::Arc};
@@ -23,6 +24,7 @@ use crate::{
     store::dictionary::changes::SeriesUpdate,
 };
 use founding::Founding;
+use rows::{HostRows, RowChange};
 
 /// One change of the state. Its parts apply in the order of the fields.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,6 +45,10 @@ pub(crate) struct Record<B = AcceptedBatch> {
     pub(crate) retentions: Vec<(String, Span)>,
     /// The levels of a new replica, in record 1 of a shared log.
     pub(crate) founding: Option<Arc<Founding>>,
+    /// New rows of objects.
+    pub(crate) objects: Vec<RowChange>,
+    /// New rows of hosts.
+    pub(crate) hosts: Option<Arc<HostRows>>,
 }
 
 impl<B> Record<B> {
@@ -58,6 +64,8 @@ impl<B> Record<B> {
             erasure: None,
             retentions: Vec::new(),
             founding: None,
+            objects: Vec::new(),
+            hosts: None,
         }
     }
 
@@ -69,6 +77,19 @@ impl<B> Record<B> {
     /// Returns true when the record changes the journal's tables.
     pub(crate) fn changes_tables(&self) -> bool {
         self.is_barrier() || !self.new_series.is_empty() || !self.updates.is_empty()
+    }
+
+    /// Returns true when the record changes the file of objects.
+    pub(crate) fn changes_objects(&self) -> bool {
+        !self.objects.is_empty() || self.hosts.is_some()
+    }
+
+    /// Returns true when the record contains more than batches.
+    fn has_sections(&self) -> bool {
+        self.changes_tables()
+            || self.changes_objects()
+            || !self.forgotten.is_empty()
+            || self.founding.is_some()
     }
 }
 
@@ -85,10 +106,15 @@ impl<B: Borrow<AcceptedBatch>> Record<B> {
         self.batches.iter().map(Borrow::borrow)
     }
 
+    /// Returns the number of samples.
+    pub(crate) fn samples(&self) -> u64 {
+        self.batches().map(|batch| batch.values.len() as u64).sum()
+    }
+
     /// Returns the bytes of the record.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        if self.changes_tables() || !self.forgotten.is_empty() || self.founding.is_some() {
+        if self.has_sections() {
             sections::encode(self, &mut out);
         } else {
             batches::encode(self.now, self.batches(), &mut out);

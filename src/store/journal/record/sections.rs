@@ -11,6 +11,7 @@ use super::{
     Record, batches,
     fields::{put_bytes, take_section, take_text, take_u32},
     founding::Founding,
+    rows::{HostRows, put_rows, take_rows},
 };
 use crate::{
     model::{AcceptedBatch, SeriesId, Span, UnixMillis},
@@ -31,6 +32,8 @@ const FORGOTTEN: u8 = 4;
 const ERASURE: u8 = 5;
 const RETENTIONS: u8 = 6;
 const FOUNDING: u8 = 7;
+const OBJECTS: u8 = 8;
+const HOSTS: u8 = 9;
 
 /// The target of an update that is no merge; no series has this id.
 const NO_TARGET: u32 = u32::MAX;
@@ -74,6 +77,10 @@ pub(super) fn encode<B: Borrow<AcceptedBatch>>(record: &Record<B>, out: &mut Vec
     });
     put(FOUNDING, record.founding.is_some(), &|section| {
         record.founding.iter().for_each(|founding| founding.encode(section));
+    });
+    put(OBJECTS, !record.objects.is_empty(), &|section| put_rows(&record.objects, section));
+    put(HOSTS, record.hosts.is_some(), &|section| {
+        record.hosts.iter().for_each(|hosts| hosts.encode(section));
     });
     let check = xxh3_64(&out[from..]);
     out.extend_from_slice(&check.to_le_bytes());
@@ -130,6 +137,8 @@ fn read_section(tag: u8, mut section: &[u8], record: &mut Record) -> Option<()> 
             }
         }
         FOUNDING => record.founding = Some(Arc::new(Founding::decode(rest)?)),
+        OBJECTS => record.objects = take_rows(rest)?,
+        HOSTS => record.hosts = Some(Arc::new(HostRows::decode(rest)?)),
         _ => return None,
     }
     Some(())
@@ -154,9 +163,9 @@ fn take_update(rest: &mut &[u8]) -> Option<SeriesUpdate> {
 mod tests {
     use super::*;
     use crate::{
-        model::{Cell, GranularitySet, Kind, SeriesInfo},
+        model::{Cell, GranularitySet, Kind, ListeningSpan, SeriesInfo},
         setup::{NOW, key, retention_rule, series},
-        store::journal::erasure_row::CutSlot,
+        store::journal::{erasure_row::CutSlot, record::rows::RowChange},
     };
 
     fn records() -> Vec<Record> {
@@ -184,6 +193,13 @@ mod tests {
             series: vec![SeriesId(2)],
             cut: vec![CutSlot { level: "5m".to_owned(), start: NOW, cells }],
         };
+        let row = |key: &str, row: &[u8]| RowChange {
+            key: key.to_owned(),
+            row: (!row.is_empty()).then(|| row.to_vec()),
+        };
+        let objects = vec![row("dashboard/a", b"some bytes"), row("silence/b", b"")];
+        let listening = ListeningSpan { since: 1, until: -2, listened_ms: 3 };
+        let rows = vec![row("web1", b""), row("web2", b"{}")];
         let retentions = vec![("1m".to_owned(), "2d".parse().unwrap())];
         vec![
             new,
@@ -191,6 +207,8 @@ mod tests {
             Record { erasure: Some(Arc::new(erasure)), ..Record::at(NOW) },
             Record { retentions, ..Record::at(NOW) },
             Record { founding: Some(Arc::new(founding())), ..Record::at(NOW) },
+            Record { objects, ..Record::at(NOW) },
+            Record { hosts: Some(Arc::new(HostRows { listening, rows })), ..Record::at(NOW) },
         ]
     }
 
