@@ -141,7 +141,6 @@ impl<'a> GranularityStep<'a> {
         counters.cells_written.add(merged.cells);
         counters.documents_patched.add(merged.patched);
         counters.documents_created.add(merged.created);
-        counters.documents_grown.add(merged.grown);
         counters.sealing_refused.add(merged.refused);
         Ok(())
     }

@@ -131,8 +131,6 @@ pub(crate) struct Merged {
     pub(crate) patched: u64,
     /// Documents that were created because they were missing or damaged.
     pub(crate) created: u64,
-    /// Documents whose length changed.
-    pub(crate) grown: u64,
     /// Documents that stayed open, because decoding a segment would not restore them exactly.
     pub(crate) refused: u64,
 }

@@ -49,8 +49,6 @@ pub struct Counters {
     pub shells_preallocated: Count,
     /// Live series without a shell when the period of the document began.
     pub shells_missed: Count,
-    /// Documents whose length changed; must stay 0.
-    pub documents_grown: Count,
     /// Finished checkpoints.
     pub checkpoints: Count,
     /// Senders forgotten to make room for new ones, or on request.

@@ -20,7 +20,7 @@ pub(super) struct MirroredMetrics {
 
 impl MirroredMetrics {
     pub(super) fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
-        let counters: [(&str, ReadStore); 27] = [
+        let counters: [(&str, ReadStore); 26] = [
             ("granary_commits_total", |s| s.counters().commits.get()),
             ("granary_journal_written_bytes_total", |s| s.counters().journal_bytes.get()),
             ("granary_samples_not_kept_total", |s| s.counters().samples_not_kept.get()),
@@ -31,7 +31,6 @@ impl MirroredMetrics {
             ("granary_cells_deleted_total", |s| s.counters().cells_erased.get()),
             ("granary_documents_created_total", |s| s.counters().documents_created.get()),
             ("granary_documents_patched_total", |s| s.counters().documents_patched.get()),
-            ("granary_documents_grown_total", |s| s.counters().documents_grown.get()),
             ("granary_shells_preallocated_total", |s| s.counters().shells_preallocated.get()),
             ("granary_shells_missed_total", |s| s.counters().shells_missed.get()),
             ("granary_series_kind_changed_total", |s| s.counters().kinds_changed.get()),

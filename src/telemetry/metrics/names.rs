@@ -11,7 +11,7 @@ pub const HOST_METRICS: [(&str, &str); 6] = [
 ];
 
 /// All metric names with their help texts.
-pub const METRIC_NAMES: [(&str, &str); 105] = [
+pub const METRIC_NAMES: [(&str, &str); 104] = [
     ("granary_samples_accepted_total", "Samples made durable, by protocol"),
     ("granary_samples_duplicate_total", "Samples that were accepted before, by protocol"),
     ("granary_samples_refused_total", "Permanently refused samples, by protocol and reason"),
@@ -48,7 +48,6 @@ pub const METRIC_NAMES: [(&str, &str); 105] = [
     ("granary_cells_written_total", "Cells merged into documents"),
     ("granary_documents_created_total", "Documents that checkpoints created"),
     ("granary_documents_patched_total", "Existing documents that were changed"),
-    ("granary_documents_grown_total", "Documents whose length changed; must stay 0"),
     ("granary_shells_preallocated_total", "Documents preallocated before their period"),
     ("granary_shells_missed_total", "Live series without a preallocated document"),
     ("granary_partitions", "Partitions, by granularity"),

@@ -11,7 +11,6 @@ use granary::{
 use crate::faulty::{Call, EIO, Effect, Fault, FaultyMedium};
 
 /// The role of an open replica.
-#[expect(clippy::large_enum_variant, reason = "a simulation has few nodes")]
 enum Role {
     Follows(Replica),
     Leads(Appender),

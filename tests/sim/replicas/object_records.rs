@@ -42,7 +42,8 @@ fn hosts(count: usize, bytes: usize) -> HostChanges {
 
 #[test]
 fn a_follower_that_skips_a_change_of_an_object_or_host_differs() {
-    let changes: [(&str, fn(&Store)); 4] = [
+    type Change = fn(&Store);
+    let changes: [(&str, Change); 4] = [
         ("objects differ", |store| assert_eq!(put(store, "b", None, "x"), 2)),
         ("objects differ", |store| assert_eq!(put(store, "a", Some(1), "y"), 2)),
         ("objects differ", |store| store.delete_object(KIND, "a", Some(1)).unwrap().unwrap()),
@@ -200,7 +201,9 @@ fn a_replica_whose_objects_were_damaged_or_lost_is_refused() {
             let mut bytes = std::fs::read(copy).unwrap();
             let text = b"some text of an object";
             let at: Vec<_> = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(text)).collect();
-            at.into_iter().for_each(|at| bytes[at] ^= 1);
+            for at in at {
+                bytes[at] ^= 1;
+            }
             medium.put("objects.redb", bytes);
         }
         let fault = open().unwrap_err().to_string();
@@ -256,7 +259,9 @@ fn threads_that_change_objects_and_the_writer_share_one_log() {
         let request = ErasureRequest { matchers: all(), range };
         leader.erase(&request, false, NOW).unwrap().unwrap();
     }
-    changing.into_iter().for_each(|thread| thread.join().unwrap());
+    for thread in changing {
+        thread.join().unwrap();
+    }
     follower.follow(&mut log).unwrap();
     assert_eq!(difference(&store, &other), None);
 }

@@ -86,6 +86,28 @@ fn is_same_column(found: &[f64], expected: &[f64]) -> bool {
         || found.iter().zip(expected).all(|(m2, expected)| moment::is_same(*m2, *expected))
 }
 
+/// A test of any cells cannot tell a gauge, whose moments must return, from a counter.
+#[test]
+fn the_moments_of_a_gauge_are_restored() {
+    // Moments of whole numbers, of decimals, and of numbers whose moments are stored as ranks.
+    for unit in [1.0, 0.01, 1.0 / 3.0] {
+        let cell = |slot: u16| {
+            let mut cell = Cell::EMPTY;
+            for (at, value) in (0..).zip([1.0, 2.0, f64::from(slot) + 4.0]) {
+                cell.merge(&Cell::single(at, value * unit));
+            }
+            (slot, cell)
+        };
+        let series = [(3, (0..60).map(cell).collect::<Vec<_>>())];
+        let (head, bytes) = seal(&series, 60);
+        let found = unseal(&bytes, head, 60).unwrap();
+        assert_same(&found, &series);
+        for ((_, found), (_, expected)) in found[0].1.iter().zip(&series[0].1) {
+            assert!(found.m2 > 0.0 && moment::is_same(found.m2, expected.m2), "{found:?}");
+        }
+    }
+}
+
 fn value() -> impl Strategy<Value = f64> {
     prop_oneof![
         4 => (-20..20_i32).prop_map(f64::from),

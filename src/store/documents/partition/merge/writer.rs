@@ -175,7 +175,6 @@ impl<'p, 't> DocumentWriter<'p, 't> {
     /// Stores the document in the buffer.
     fn store(&mut self, layout: &DocumentLayout, key: u64) -> Result<(), StoreError> {
         layout.write_checksum(&mut self.buffer);
-        self.merged.grown += u64::from(!layout.fits(&self.buffer));
         self.table.insert(key, &*self.buffer).map_err(self.partition.fail("write"))?;
         self.has_rows = true;
         Ok(())

@@ -4,6 +4,10 @@
 //! cells, and by a checksum. Entries of columns have a fixed length, so a cell can be written
 //! without reading the other cells, and a document never grows. FORMAT.md describes the bytes.
 
+mod form;
+#[cfg(test)]
+mod tests;
+
 use std::ops::Range;
 
 use xxhash_rust::xxh3::xxh3_64;
@@ -12,6 +16,7 @@ use crate::{
     model::{Cell, DOCUMENT_SLOTS_MAX, SeriesId, UnixMillis},
     store::documents::stored::StoredPart,
 };
+use form::{Form, SLOTS_AT, VERSION_AT, VERSIONS, element, get, put};
 
 /// Columns in their order in a document, with the bytes of one entry.
 const COLUMNS: [(&str, usize); 8] = [
@@ -25,8 +30,6 @@ const COLUMNS: [(&str, usize); 8] = [
     ("last", 8),
 ];
 
-/// The bytes of a slot in a document with moments.
-const SLOT_BYTES: usize = 60;
 /// The column of second central moments.
 const MOMENTS: &str = "m2";
 
@@ -47,22 +50,6 @@ pub struct DocumentLayout {
     /// Documents without and with the column of moments.
     forms: [Form; 2],
 }
-
-/// The bytes of documents with the same columns.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Form {
-    /// The offset of the checksum, which covers all bytes before it.
-    checksum_at: usize,
-    /// An empty document.
-    shell: Vec<u8>,
-    /// The parts that are the same in all documents.
-    fixed: Vec<Range<usize>>,
-}
-
-/// The versions of the layout: without and with the column of moments.
-const VERSIONS: [i32; 2] = [1, 2];
-/// The offset of the version, after the length and the kind and name of the element.
-const VERSION_AT: usize = 4 + 3;
 
 /// A fault in the bytes of a document.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -107,6 +94,7 @@ impl DocumentLayout {
         shell.extend_from_slice(&[0; 8]);
         element(&mut shell, 0x12, "width").extend_from_slice(&width_ms.to_le_bytes());
         element(&mut shell, 0x10, "slots").extend_from_slice(&(slots as i32).to_le_bytes());
+        assert_eq!(shell.len(), SLOTS_AT + 4, "the header has a constant length");
         let mut columns = [0; COLUMNS.len()];
         for ((name, entry_bytes), column_at) in COLUMNS.into_iter().zip(&mut columns) {
             let bytes = entry_bytes * slots;
@@ -162,22 +150,26 @@ impl DocumentLayout {
         converted
     }
 
-    /// Returns an intact document without its moments, as releases of format 1 read it; `None` when
-    /// it is damaged or has no moments.
-    pub(crate) fn without_moments(doc: &[u8], width_ms: i64) -> Option<Vec<u8>> {
+    /// Returns the number of slots that the header of a document with moments states; `None` when
+    /// the document has no moments, or is damaged.
+    pub(crate) fn slots_with_moments(doc: &[u8]) -> Option<usize> {
         if doc.get(VERSION_AT..)?.first_chunk() != Some(&VERSIONS[1].to_le_bytes()) {
             return None;
         }
-        let shortest = Self::new(1, width_ms).forms[1].shell.len();
-        let slots = doc.len().checked_sub(shortest)? / SLOT_BYTES + 1;
-        let layout = (slots <= DOCUMENT_SLOTS_MAX).then(|| Self::new(slots, width_ms))?;
-        let form = layout.form(doc).filter(|_| layout.has_moments(doc))?;
+        let slots = i32::from_le_bytes(*doc.get(SLOTS_AT..)?.first_chunk()?);
+        usize::try_from(slots).ok().filter(|slots| (1..=DOCUMENT_SLOTS_MAX).contains(slots))
+    }
+
+    /// Returns an intact document without its moments, as releases of format 1 read it; `None` when
+    /// it is damaged or has no moments.
+    pub(crate) fn without_moments(&self, doc: &[u8]) -> Option<Vec<u8>> {
+        let form = self.form(doc).filter(|_| self.has_moments(doc))?;
         let stored = u64::from_le_bytes(get(doc, form.checksum_at));
         if form.damaged_at(doc).is_some() || xxh3_64(&doc[..form.checksum_at]) != stored {
             return None;
         }
-        let mut plain = layout.converted(doc, &layout.forms[0]);
-        layout.write_checksum(&mut plain);
+        let mut plain = self.converted(doc, &self.forms[0]);
+        self.write_checksum(&mut plain);
         Some(plain)
     }
 
@@ -349,51 +341,3 @@ impl DocumentLayout {
         self.write_cell(doc, slot, &cell);
     }
 }
-
-impl Form {
-    /// Completes a document after its columns. `variable` are the offsets and lengths of the parts
-    /// that differ between documents, ascending.
-    fn new(mut shell: Vec<u8>, mut variable: Vec<(usize, usize)>, version: i32) -> Self {
-        let checksum_at = element(&mut shell, 0x12, "checksum").len();
-        shell.extend_from_slice(&[0; 8]);
-        variable.push((checksum_at, 8));
-        shell.push(0);
-        let length = shell.len() as i32;
-        put(&mut shell, 0, length.to_le_bytes());
-        put(&mut shell, VERSION_AT, version.to_le_bytes());
-        variable.push((shell.len(), 0));
-        let mut from = 0;
-        let mut fixed = Vec::with_capacity(variable.len());
-        for (at, bytes) in variable {
-            fixed.push(from..at);
-            from = at + bytes;
-        }
-        Self { checksum_at, shell, fixed }
-    }
-
-    /// Returns the offset of the first constant byte that differs from the shell.
-    fn damaged_at(&self, doc: &[u8]) -> Option<usize> {
-        let differs = |part: &&Range<usize>| doc[(*part).clone()] != self.shell[(*part).clone()];
-        self.fixed.iter().find(differs)?.clone().find(|at| doc[*at] != self.shell[*at])
-    }
-}
-
-fn element<'a>(doc: &'a mut Vec<u8>, kind: u8, name: &str) -> &'a mut Vec<u8> {
-    doc.push(kind);
-    doc.extend_from_slice(name.as_bytes());
-    doc.push(0);
-    doc
-}
-
-fn put<const N: usize>(doc: &mut [u8], at: usize, bytes: [u8; N]) {
-    doc[at..at + N].copy_from_slice(&bytes);
-}
-
-fn get<const N: usize>(doc: &[u8], at: usize) -> [u8; N] {
-    let mut bytes = [0; N];
-    bytes.copy_from_slice(&doc[at..at + N]);
-    bytes
-}
-
-#[cfg(test)]
-mod tests;

@@ -56,23 +56,41 @@ fn the_first_moment_adds_a_column() {
     layout.for_each_cell(&doc, 0..60, |_, cell| moments.push(cell.m2));
     assert_eq!(moments, [0.0, 14.0]);
     // A release of format 1 reads all other numbers.
-    let plain = DocumentLayout::without_moments(&doc, 60_000).unwrap();
+    assert_eq!(DocumentLayout::slots_with_moments(&doc), Some(60));
+    let plain = layout.without_moments(&doc).unwrap();
     assert_eq!((plain.len(), layout.check(&plain, SERIES, START)), (layout.length(), Ok(())));
     assert_eq!(layout.cell(&plain, 2), Cell { m2: 0.0, ..layout.cell(&doc, 2) });
-    assert_eq!(DocumentLayout::without_moments(&plain, 60_000), None);
+    assert_eq!(layout.without_moments(&plain), None);
+    assert_eq!(DocumentLayout::slots_with_moments(&plain), None);
     doc[100] ^= 1;
-    assert_eq!(DocumentLayout::without_moments(&doc, 60_000), None, "a damaged document");
+    assert_eq!(layout.without_moments(&doc), None, "a damaged document");
     doc[100] ^= 1;
     layout.write_cell(&mut doc, 2, &Cell::EMPTY);
     layout.write_checksum(&mut doc);
     assert_eq!((layout.cell(&doc, 2), layout.check(&doc, SERIES, START)), (Cell::EMPTY, Ok(())));
 }
 
+/// Returns a document whose middle slot has a cell with a moment.
+fn with_moment(layout: &DocumentLayout) -> Vec<u8> {
+    let mut doc = shell(layout);
+    for (at, value) in (0..).zip([1.0, 2.0, 6.0]) {
+        layout.merge_cell(&mut doc, layout.slots() / 2, &Cell::single(at, value));
+    }
+    layout.write_checksum(&mut doc);
+    doc
+}
+
 #[test]
-fn the_largest_document_fits_one_page() {
+fn the_largest_documents_without_and_with_moments_fit_one_page() {
     // 4 bytes of page header, 8 of key, and 8 for the ends of key and value.
-    let layout = DocumentLayout::new(DOCUMENT_SLOTS_MAX, 1000);
-    assert!(layout.length() + 20 <= DOCUMENT_PAGE_BYTES, "{}", layout.length());
+    let room = DOCUMENT_PAGE_BYTES - 20;
+    let fits = |slots| {
+        let layout = DocumentLayout::new(slots, 1000);
+        (shell(&layout).len() <= room, with_moment(&layout).len() <= room)
+    };
+    assert_eq!(fits(DOCUMENT_SLOTS_MAX), (true, false));
+    // FORMAT.md names the number of slots.
+    assert_eq!((fits(64), fits(65)), ((true, true), (true, false)));
 }
 
 #[test]
@@ -95,14 +113,16 @@ fn cells_are_patched_in_place_and_zero_is_not_empty() {
 #[test]
 fn every_flipped_bit_is_found() {
     let layout = DocumentLayout::new(28, 86_400_000);
-    let mut good = shell(&layout);
-    layout.write_cell(&mut good, 3, &Cell::single(5, 12_345.678));
-    layout.write_checksum(&mut good);
-    assert_eq!(layout.check(&good, SERIES, START), Ok(()));
-    for bit in 0..good.len() * 8 {
-        let mut doc = good.clone();
-        doc[bit / 8] ^= 1 << (bit % 8);
-        assert!(layout.check(&doc, SERIES, START).is_err(), "bit {bit}");
+    let mut plain = shell(&layout);
+    layout.write_cell(&mut plain, 3, &Cell::single(5, 12_345.678));
+    layout.write_checksum(&mut plain);
+    for good in [plain, with_moment(&layout)] {
+        assert_eq!(layout.check(&good, SERIES, START), Ok(()));
+        for bit in 0..good.len() * 8 {
+            let mut doc = good.clone();
+            doc[bit / 8] ^= 1 << (bit % 8);
+            assert!(layout.check(&doc, SERIES, START).is_err(), "bit {bit}");
+        }
+        assert!(layout.check(&good[1..], SERIES, START).is_err());
     }
-    assert!(layout.check(&good[1..], SERIES, START).is_err());
 }
