@@ -1,5 +1,5 @@
-//! Three real nodes with replicas of one store: kills, stops longer than a lease, ordered stops, and
-//! kills of MongoDB. Each acknowledged sample counts once at every level, on every replica.
+//! Three real nodes with replicas of one store: kills, stops longer than a lease, ordered stops,
+//! and kills of MongoDB. Each acknowledged sample counts once at every level, on every replica.
 //!
 //! `GRANARY_CLUSTER_ROUNDS` sets the number of faults.
 
@@ -53,7 +53,7 @@ impl Cluster {
         self.nodes.iter().position(|node| {
             let metrics = request(&node.url, "GET", "/metrics", &[], "");
             metrics.is_ok_and(|(_, text)| {
-                text.as_str().is_some_and(|text| text.contains("granary_cluster_holds 1"))
+                text.as_str().is_some_and(|text| text.contains("\ngranary_cluster_holds 1\n"))
             })
         })
     }
@@ -66,7 +66,15 @@ impl Cluster {
     /// Returns the sum of all points of a metric's chart, as this node answers.
     fn total(&self, node: usize, metric: &str, display: &str, level: &str) -> f64 {
         let args = ["chart", "--metric", metric, "--display", display, "--range", "1h"];
-        let answer = self.nodes[node].query(&[&args[..], &["--resolution", level]].concat());
+        let args = [&args[..], &["--resolution", level]].concat();
+        let mut answer = None;
+        // A node that does not know the present holder yet asks for a repetition.
+        wait_until("an answer", || {
+            let output = self.nodes[node].run_query(&args);
+            answer = output.status.success().then(|| output.stdout);
+            answer.is_some()
+        });
+        let answer: Value = serde_json::from_slice(&answer.unwrap()).unwrap();
         let points = answer["series"][0]["points"].as_array().unwrap();
         points.iter().filter_map(|point| point[1].as_f64()).sum()
     }
@@ -95,7 +103,8 @@ fn start_node(mongodb: u16) -> Daemon {
     node
 }
 
-/// A sender, which changes between nodes, and repeats each request at the next node until it is acknowledged.
+/// A sender, which changes between nodes, and repeats each request at the next node until it is
+/// acknowledged.
 struct Sender {
     thread: JoinHandle<u64>,
     acknowledged: Arc<AtomicU64>,

@@ -1,5 +1,5 @@
-//! The content of the first record of a shared log: the granularities and rules with which every new
-//! replica begins, whatever the settings of its node.
+//! The content of the first record of a shared log: the granularities and rules with which every
+//! new replica begins, whatever the settings of its node.
 //!
 //! FORMAT.md describes the bytes. Must never know: later changes of retentions.
 
