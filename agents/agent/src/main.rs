@@ -44,8 +44,8 @@ enum Command {
     /// Get a key of the daemon for this host with a one-time code, and write it to the key file;
     /// the agent renews the key before it expires
     Enroll(EnrollArgs),
-    /// Print settings for the services that listen on this host: Redis, nginx, PostgreSQL, MySQL,
-    /// MongoDB, memcached, RabbitMQ, HAProxy, and programs that serve /metrics
+    /// Print settings for the services that listen on this host: databases, web servers, message
+    /// brokers, proxies, and programs that serve /metrics
     Discover(DiscoverArgs),
 }
 

@@ -101,9 +101,9 @@ impl Target {
         if !self.slow.is_refused("getShardMap", now_ms) {
             let command = doc! { "getShardMap": 1 };
             let map = self.run_optional("getShardMap", "admin", command, now_ms).await?;
-            self.update_topology(|topology| {
-                map.iter().for_each(|map| topology.note_shard_map(map));
-            });
+            if let Some(map) = map {
+                self.update_topology(|topology| topology.note_shard_map(&map));
+            }
         }
         if !self.slow.is_refused("config.mongos", now_ms) {
             let command = doc! {
@@ -111,9 +111,9 @@ impl Target {
                 "limit": 1_000, "batchSize": 1_000,
             };
             let routers = self.run_optional("config.mongos", "config", command, now_ms).await?;
-            self.update_topology(|topology| {
-                routers.iter().for_each(|routers| topology.note_routers(routers));
-            });
+            if let Some(routers) = routers {
+                self.update_topology(|topology| topology.note_routers(&routers));
+            }
         }
         Ok(())
     }

@@ -260,15 +260,41 @@ fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
+/// Starts PostgreSQL and MariaDB on these ports of loopback.
+fn start_databases(path: &str, postgres: u16, mysql: u16) -> [Server; 2] {
+    let programs = postgres_programs();
+    let data = format!("{path}/postgres");
+    fs::create_dir(&data).unwrap();
+    run("chmod", &["755", path]);
+    run("chown", &["postgres", &data]);
+    let program = |name: &str| programs.join(name).display().to_string();
+    run("runuser", &["-u", "postgres", "--", &program("initdb"), "-D", &data, "-A", "trust"]);
+    let (server, listen) = (program("postgres"), postgres.to_string());
+    let options = ["-u", "postgres", "--", &server, "-D", &data, "-k", &data, "-p", &listen, "-F"];
+    let postgres = start_server("runuser", &options);
+    let (data, socket) = (format!("--datadir={path}/mysql"), format!("--socket={path}/sock"));
+    let shared = ["--no-defaults", "--user=root", &data];
+    run(
+        "mariadb-install-db",
+        &[&shared[..], &["--auth-root-authentication-method=normal"]].concat(),
+    );
+    let (listen, pid) = (format!("--port={mysql}"), format!("--pid-file={path}/mysql.pid"));
+    let options = ["--bind-address=127.0.0.1", &listen, &socket, &pid];
+    let mysql = start_server("/usr/sbin/mariadbd", &[&shared[..], &options].concat());
+    [postgres, mysql]
+}
+
 #[test]
-#[ignore = "needs redis, nginx, postgresql and mariadb; .ci/run installs them and runs this"]
+#[ignore = "needs redis, nginx, postgresql, mariadb, memcached and haproxy; .ci/run runs this"]
 #[expect(clippy::disallowed_methods, reason = "a deadline of a test")]
 fn services_that_listen_are_found() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().to_str().unwrap();
-    let [redis, locked, nginx, plain, postgres, mysql] = std::array::from_fn(|_| free_port());
+    let [redis, locked, nginx, plain, postgres, mysql, cache, proxy] =
+        std::array::from_fn(|_| free_port());
     let port = |port: u16| port.to_string();
-    let redis_options = |p: &str| ["--port".to_owned(), p.to_owned(), "--save".into(), "".into()];
+    let redis_options =
+        |p: &str| ["--port".to_owned(), p.to_owned(), "--save".into(), String::new()];
     let options = redis_options(&port(redis));
     let _redis = start_server("redis-server", &options.each_ref().map(String::as_str));
     let options = redis_options(&port(locked));
@@ -285,25 +311,16 @@ fn services_that_listen_are_found() {
     fs::write(&file, config).unwrap();
     let options = ["-c", file.to_str().unwrap(), "-e", "stderr", "-g", "master_process off;"];
     let _nginx = start_server("/usr/sbin/nginx", &options);
-    let programs = postgres_programs();
-    let data = format!("{path}/postgres");
-    fs::create_dir(&data).unwrap();
-    run("chmod", &["755", path]);
-    run("chown", &["postgres", &data]);
-    let program = |name: &str| programs.join(name).display().to_string();
-    run("runuser", &["-u", "postgres", "--", &program("initdb"), "-D", &data, "-A", "trust"]);
-    let (server, listen) = (program("postgres"), port(postgres));
-    let options = ["-u", "postgres", "--", &server, "-D", &data, "-k", &data, "-p", &listen, "-F"];
-    let _postgres = start_server("runuser", &options);
-    let (data, socket) = (format!("--datadir={path}/mysql"), format!("--socket={path}/sock"));
-    let shared = ["--no-defaults", "--user=root", &data];
-    run(
-        "mariadb-install-db",
-        &[&shared[..], &["--auth-root-authentication-method=normal"]].concat(),
+    let _databases = start_databases(path, postgres, mysql);
+    let listen = port(cache);
+    let _cache = start_server("memcached", &["-u", "nobody", "-l", "127.0.0.1", "-p", &listen]);
+    let config = format!(
+        "defaults\n mode http\n timeout connect 1s\n timeout client 5s\n timeout server 5s\nfrontend \
+         f\n bind 127.0.0.1:{proxy}\n stats enable\n stats uri /stats\n"
     );
-    let (listen, pid) = (format!("--port={mysql}"), format!("--pid-file={path}/mysql.pid"));
-    let options = ["--bind-address=127.0.0.1", &listen, &socket, &pid];
-    let _mysql = start_server("/usr/sbin/mariadbd", &[&shared[..], &options].concat());
+    let file = folder.path().join("haproxy.cfg");
+    fs::write(&file, config).unwrap();
+    let _proxy = start_server("/usr/sbin/haproxy", &["-db", "-f", file.to_str().unwrap()]);
     let status_path = Some("/nginx_status".to_owned());
     let expected = [
         (redis, Program::Redis { needs_password: false }),
@@ -312,6 +329,8 @@ fn services_that_listen_are_found() {
         (plain, Program::Metrics),
         (postgres, Program::Postgres),
         (mysql, Program::MySql),
+        (cache, Program::Memcached),
+        (proxy, Program::HaProxy),
     ];
     let start = Instant::now();
     loop {

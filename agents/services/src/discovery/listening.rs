@@ -70,11 +70,9 @@ fn parse_address(text: &str) -> Option<(IpAddr, u16)> {
         }
         _ => return None,
     };
-    let reachable = match address {
-        // A socket of all IPv6 addresses usually accepts IPv4, too.
-        _ if address.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
-        _ => address,
-    };
+    // A socket of all IPv6 addresses usually accepts IPv4, too.
+    let is_everywhere = address.is_unspecified();
+    let reachable = if is_everywhere { IpAddr::V4(Ipv4Addr::LOCALHOST) } else { address };
     Some((reachable, u16::from_str_radix(port, 16).ok()?))
 }
 

@@ -1,8 +1,8 @@
 //! The recognition of a program by its first answer.
 //!
-//! A request of HTTP is sent to each port: Redis, memcached, MongoDB and RabbitMQ answer it with an
-//! error of their own, MySQL greets first, and only PostgreSQL needs a second connection. Requests
-//! change nothing, and contain no credentials.
+//! A request of HTTP is sent to each port: Redis, `MongoDB` and `RabbitMQ` answer it with an error of
+//! their own, and MySQL greets first. Where nothing answers, `PostgreSQL`, memcached and `MongoDB`
+//! get requests of their protocols. Requests change nothing, and contain no credentials.
 
 use std::{
     io::{Read, Write},
@@ -14,13 +14,15 @@ use granary_agent_kit::Stopwatch;
 
 /// The time limit of a connection, and of its first answer.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(200);
-const ANSWER_TIMEOUT: Duration = Duration::from_millis(1_000);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 /// The maximum length of an answer that is read.
 const ANSWER_BYTES_MAX: usize = 16 << 10;
 /// The paths at which nginx usually serves `stub_status`.
 const STATUS_PATHS: [&str; 4] = ["/stub_status", "/nginx_status", "/basic_status", "/status"];
 /// The request of PostgreSQL's protocol for TLS: length and code.
 const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
+/// The number of MongoDB's messages, in their header.
+const OP_MSG: [u8; 4] = [0xdd, 7, 0, 0];
 /// The command `hostInfo` in MongoDB's protocol: a message without flags, and one document.
 const HOST_INFO: &[u8] = b"\x37\0\0\0\x01\0\0\0\0\0\0\0\xdd\x07\0\0\0\0\0\0\0\
     \x22\0\0\0\x10hostInfo\0\x01\0\0\0\x02$db\0\x06\0\0\0admin\0\0";
@@ -49,9 +51,9 @@ pub enum Program {
     },
     /// memcached.
     Memcached,
-    /// RabbitMQ, or another server of AMQP.
+    /// `RabbitMQ`, or another server of AMQP.
     RabbitMq,
-    /// HAProxy, by its page of statistics.
+    /// `HAProxy`, by its page of statistics.
     HaProxy,
     /// Any program that serves metrics at `/metrics`.
     Metrics,
@@ -62,9 +64,7 @@ pub(super) fn recognize(address: SocketAddr) -> Option<Program> {
     let answer = get(address, "/metrics");
     let first = classify(&answer)?;
     Some(match first {
-        Answer::Program(Program::MongoDb { .. }) => {
-            Program::MongoDb { needs_password: refuses_strangers(&exchange(address, HOST_INFO)) }
-        }
+        Answer::Program(Program::MongoDb { .. }) => recognize_mongodb(address)?,
         // Redis checks the number of arguments before the password.
         Answer::Program(Program::Redis { needs_password: false }) => {
             let is_open = exchange(address, b"PING\r\n").starts_with(b"+PONG");
@@ -77,15 +77,33 @@ pub(super) fn recognize(address: SocketAddr) -> Option<Program> {
             Program::Nginx { status_path }
         }
         Answer::Http { is_nginx: false } => {
-            let statistics = |path: &&str| body_of(&get(address, path)).starts_with(b"# pxname,");
-            ["/stats;csv", "/haproxy?stats;csv"].iter().find(|path| statistics(path))?;
+            ["/stats;csv", "/haproxy?stats;csv"].iter().find(|path| {
+                let answer = get(address, path);
+                // The body can begin with the length of a chunk.
+                let mut lines = body_of(&answer).split(|byte| *byte == b'\n');
+                lines.any(|line| line.starts_with(b"# pxname,"))
+            })?;
             Program::HaProxy
         }
-        Answer::Silence => {
-            let answer = exchange(address, &SSL_REQUEST);
-            return matches!(answer[..], [b'S' | b'N']).then_some(Program::Postgres);
+        Answer::Silence if is_postgres(&exchange(address, &SSL_REQUEST)) => Program::Postgres,
+        // memcached may end a connection that sends HTTP.
+        Answer::Silence if exchange(address, b"version\r\n").starts_with(b"VERSION ") => {
+            Program::Memcached
         }
+        Answer::Silence => recognize_mongodb(address)?,
     })
+}
+
+fn is_postgres(answer: &[u8]) -> bool {
+    matches!(answer, [b'S' | b'N'])
+}
+
+/// Sends a command that needs a user if the server has users.
+fn recognize_mongodb(address: SocketAddr) -> Option<Program> {
+    let answer = exchange(address, HOST_INFO);
+    // The operation of the answer's header.
+    let is_message = answer.get(12..16) == Some(&OP_MSG);
+    is_message.then(|| Program::MongoDb { needs_password: refuses_strangers(&answer) })
 }
 
 /// The meaning of the answer to the first request.
