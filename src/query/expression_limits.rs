@@ -7,10 +7,11 @@ use crate::query::{Budget, QueryError};
 /// The limits of the answer to an expression: a PromQL query or a target of Graphite.
 #[derive(Clone, Copy)]
 pub struct ExpressionLimits<'a> {
-    /// Maximum number of series that a selector may match.
+    /// Maximum number of series that a selector may match, unless an aggregation reads them in
+    /// chunks, and maximum number of series of the result of such an aggregation.
     pub series_max: usize,
-    /// Maximum number of points (steps times series) of the answer and of every intermediate value,
-    /// and of cells read.
+    /// Maximum number of points (steps times series) of the answer and of every intermediate value
+    /// that is held, and of cells that are held.
     pub points_max: usize,
     /// Maximum number of steps between the first and the last evaluation of a range query.
     pub steps_max: usize,

@@ -1,7 +1,8 @@
 //! PromQL over cells: a checked request, and an answer of plain values.
 //!
 //! Must never know: HTTP. An expression is parsed within limits (`syntax`) and evaluated at all its
-//! times at once, series by series (`evaluate`), over cells that are read once (`selectors`).
+//! times at once, series by series (`evaluate`), over cells that are read once (`selectors`). The
+//! input of an aggregation is evaluated in chunks of series, so its memory is that of its result.
 //!
 //! # Samples
 //!
@@ -77,6 +78,7 @@ pub use parse::{check_promql, format_promql, key_selector, promql_tree};
 pub use request::PromqlRequest;
 pub use rules::{check_rule_promql, durations_of_plain_promql, measured_promql};
 pub use selectors::compiled::series_matchers;
+use selectors::sizes::ChunkSizes;
 pub use settings::{PromqlSettings, STEPS_MAX};
 pub use value::answer::{MatrixSeries, Points, PromqlAnswer, PromqlValue, VectorSample};
 
@@ -97,7 +99,7 @@ pub fn promql(
     now: UnixMillis,
 ) -> Result<PromqlAnswer, QueryError> {
     let parsed = parse::parse_cached(&request.query, limits)?;
-    evaluate::answer(store, &parsed, request, limits, now)
+    evaluate::answer(store, &parsed, request, limits, (now, ChunkSizes::DEFAULT))
 }
 
 /// Returns a quantile of a classic histogram, as `histogram_quantile` does. Each bucket is an upper

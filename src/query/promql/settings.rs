@@ -22,9 +22,9 @@ pub struct PromqlSettings {
     pub lookback: Duration,
     /// True when metric names are dropped at the end of the evaluation.
     pub delayed_name_removal: bool,
-    /// Maximum number of series that a selector may match.
+    /// Maximum number of series that a selector or the result of an aggregation may hold.
     pub series_max: usize,
-    /// Maximum number of points of an answer and of intermediate values.
+    /// Maximum number of points of an answer and of values that are held.
     pub points_max: usize,
     /// Maximum memory of the cells and values of all running queries, in bytes.
     pub memory_max: usize,

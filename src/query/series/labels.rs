@@ -13,7 +13,7 @@ use crate::model::{METRIC_TAG, SeriesKey};
 
 /// Labels that describe the metric and do not apply to values calculated from it: its name, and its
 /// type and unit if the sender writes them as labels.
-const METRIC_LABELS: [&str; 3] = [METRIC_TAG, "__type__", "__unit__"];
+pub(crate) const METRIC_LABELS: [&str; 3] = [METRIC_TAG, "__type__", "__unit__"];
 /// Approximate memory of a label, without its texts.
 const LABEL_BYTES: usize = 64;
 /// Approximate memory of a series, without its labels.
@@ -62,6 +62,12 @@ impl Labels {
     /// until they are changed.
     pub fn bytes_of_key(key: &SeriesKey) -> usize {
         SERIES_BYTES + key.as_bytes().len() + key.tags_count() * LABEL_BYTES
+    }
+
+    /// Returns the approximate memory of the labels.
+    pub(crate) fn bytes(&self) -> usize {
+        let texts = self.iter().map(|(name, value)| LABEL_BYTES + name.len() + value.len());
+        SERIES_BYTES + texts.sum::<usize>()
     }
 
     /// Returns the name and value of each label, in order of the names.

@@ -61,7 +61,10 @@ pub(crate) fn select_cached(
     let known =
         known.filter(|selection| selection.generation == generation && selection.compared <= count);
     let found = match known {
-        Some(known) if known.compared == count => return Ok(known.matched),
+        Some(known) if known.compared == count => {
+            check_count(known.matched.ids.len(), limits)?;
+            return Ok(known.matched);
+        }
         // A selection is reused only when comparing the new series costs less than a full search.
         Some(known) if count - known.compared <= known.matched.ids.len().max(CHUNK) => {
             let new: Vec<_> = (known.compared..count).map(|id| SeriesId(id as u32)).collect();
@@ -69,6 +72,7 @@ pub(crate) fn select_cached(
             let fulfil = |key: &SeriesKey| sets.iter().any(|set| key_matches(key, set));
             let new = matching_series(store, &new, limits, fulfil)?;
             if new.is_empty() {
+                check_count(known.matched.ids.len(), limits)?;
                 known.matched
             } else {
                 let before = known.matched.ids.iter().copied();

@@ -4,7 +4,10 @@
 
 use std::collections::HashMap;
 
-use super::groups::SeriesGroup;
+use super::{
+    Aggregator,
+    groups::{SeriesGroup, group_series},
+};
 use crate::query::{Labels, QueryError};
 use crate::{
     model::METRIC_TAG,
@@ -22,8 +25,43 @@ use crate::{
 /// Approximate memory of the labels of a new series; the labels of its group are shared.
 const COUNTED_BYTES: usize = 512;
 
+/// The number of series of each group with each value. The groups determine the order of the
+/// result, so the whole input stays in memory.
+pub(super) struct CountValues<'a> {
+    name: String,
+    grouping: Option<&'a Grouping>,
+    input: Vec<Series>,
+    context: &'a Context<'a>,
+}
+
+impl<'a> CountValues<'a> {
+    pub(super) fn new(
+        name: String,
+        grouping: Option<&'a Grouping>,
+        context: &'a Context<'a>,
+    ) -> Self {
+        Self { name, grouping, input: Vec::new(), context }
+    }
+}
+
+impl Aggregator for CountValues<'_> {
+    fn add(&mut self, series: Vec<Series>) -> Result<(), QueryError> {
+        self.input.extend(series);
+        Ok(())
+    }
+
+    fn series_count(&self) -> usize {
+        self.input.len()
+    }
+
+    fn finish(self: Box<Self>) -> Result<Vec<Series>, QueryError> {
+        let groups = group_series(&self.input, self.grouping);
+        count_values(&self.input, groups, &self.name, self.grouping, self.context)
+    }
+}
+
 /// Counts the series of a group with each value. The value becomes a label.
-pub(super) fn count_values(
+fn count_values(
     input: &[Series],
     groups: Vec<SeriesGroup>,
     name: &str,

@@ -2,48 +2,110 @@
 //!
 //! Must never know: the store, how series were grouped.
 
-use super::groups::SeriesGroup;
-use crate::query::promql::value::{
-    numbers::{Mean, Sum},
-    series::{ABSENT, Series, is_present},
-    steps::Steps,
+use super::{
+    Aggregator,
+    groups::{GroupLabels, Groups},
+};
+use crate::query::QueryError;
+use crate::query::promql::{
+    context::{Context, bounds::KeptMemory},
+    syntax::tree::Grouping,
+    value::{
+        numbers::{Mean, Sum},
+        series::{ABSENT, Series, is_present},
+    },
 };
 
-/// Aggregates each group to one series.
-pub(super) fn fold_groups<F: Fold>(
-    input: &[Series],
-    groups: Vec<SeriesGroup>,
-    steps: &Steps,
-) -> Vec<Series> {
-    let aggregated = |group: SeriesGroup| Series {
-        values: fold_group::<F>(&group.members, input, steps),
-        labels: group.labels,
-        drop_metric: group.drop_metric,
-    };
-    groups.into_iter().map(aggregated).filter(Series::has_values).collect()
+/// An aggregation of each group to one series. The memory is that of its result, unless the
+/// aggregation needs all values.
+pub(super) struct FoldedGroups<'a, F> {
+    groups: Groups<'a>,
+    /// The state of each group at each time.
+    states: Vec<Vec<Option<F>>>,
+    /// Number of values of the input, with absent values.
+    values: usize,
+    result: ResultOf<'a, F>,
+    context: &'a Context<'a>,
+    memory: KeptMemory<'a>,
 }
 
-fn fold_group<F: Fold>(members: &[usize], input: &[Series], steps: &Steps) -> Vec<f64> {
-    let mut states: Vec<Option<F>> = Vec::new();
-    states.resize_with(steps.count, || None);
-    for index in members {
-        for (state, value) in states.iter_mut().zip(&input[*index].values) {
-            if is_present(*value) {
-                match state {
-                    Some(state) => state.update(*value),
-                    None => *state = Some(F::from_first(*value)),
+/// A function that returns the value of a state at a time.
+type ResultOf<'a, F> = Box<dyn Fn(usize, F) -> f64 + 'a>;
+
+impl<'a, F: Fold> FoldedGroups<'a, F> {
+    pub(super) fn new(
+        grouping: Option<&'a Grouping>,
+        context: &'a Context<'a>,
+        result: impl Fn(usize, F) -> f64 + 'a,
+    ) -> Self {
+        let (groups, result) = (Groups::new(grouping), Box::new(result));
+        let memory = context.bounds.keep();
+        Self { groups, states: Vec::new(), values: 0, result, context, memory }
+    }
+
+    /// Adds the values of a part of the input.
+    pub(super) fn add_all(&mut self, series: &[Series]) -> Result<(), QueryError> {
+        let (steps, bounds) = (self.context.steps.count, self.context.bounds);
+        for entry in series {
+            let position = self.groups.position_of(entry);
+            if position == self.states.len() {
+                bounds.check_time()?;
+                let states = (self.states.len() + 1) * steps * size_of::<Option<F>>();
+                self.memory.resize(self.groups.bytes + states + self.values * F::VALUE_BYTES)?;
+                let mut states = Vec::new();
+                states.resize_with(steps, || None);
+                self.states.push(states);
+            }
+            self.values += steps;
+            for (state, value) in self.states[position].iter_mut().zip(&entry.values) {
+                if is_present(*value) {
+                    match state {
+                        Some(state) => state.update(*value),
+                        None => *state = Some(F::from_first(*value)),
+                    }
                 }
             }
         }
+        let states = self.states.len() * steps * size_of::<Option<F>>();
+        self.memory.resize(self.groups.bytes + states + self.values * F::VALUE_BYTES)
     }
-    states.into_iter().map(|state| state.map_or(ABSENT, Fold::result)).collect()
+
+    /// Returns a series for each group.
+    pub(super) fn into_series(self) -> Vec<Series> {
+        let result = self.result;
+        let aggregated = |(group, states): (GroupLabels, Vec<Option<F>>)| {
+            let states = states.into_iter().enumerate();
+            let values = states.map(|(step, state)| state.map_or(ABSENT, |f| result(step, f)));
+            let values = values.collect();
+            Series { labels: group.labels, drop_metric: group.drop_metric, values }
+        };
+        self.groups.all.into_iter().zip(self.states).map(aggregated).collect()
+    }
+}
+
+impl<F: Fold> Aggregator for FoldedGroups<'_, F> {
+    fn add(&mut self, series: Vec<Series>) -> Result<(), QueryError> {
+        self.add_all(&series)
+    }
+
+    fn series_count(&self) -> usize {
+        self.states.len()
+    }
+
+    fn finish(self: Box<Self>) -> Result<Vec<Series>, QueryError> {
+        let mut series = self.into_series();
+        series.retain(Series::has_values);
+        Ok(series)
+    }
 }
 
 /// An aggregation that processes one value after another.
 pub(super) trait Fold {
+    /// Memory that each value adds to a state.
+    const VALUE_BYTES: usize = 0;
+
     fn from_first(value: f64) -> Self;
     fn update(&mut self, value: f64);
-    fn result(self) -> f64;
 }
 
 impl Fold for Sum {
@@ -54,9 +116,6 @@ impl Fold for Sum {
     }
     fn update(&mut self, value: f64) {
         self.add(value);
-    }
-    fn result(self) -> f64 {
-        self.total()
     }
 }
 
@@ -69,12 +128,9 @@ impl Fold for Mean {
     fn update(&mut self, value: f64) {
         self.add(value);
     }
-    fn result(self) -> f64 {
-        self.mean()
-    }
 }
 
-pub(super) struct MemberCount(f64);
+pub(super) struct MemberCount(pub(super) f64);
 
 impl Fold for MemberCount {
     fn from_first(_: f64) -> Self {
@@ -82,9 +138,6 @@ impl Fold for MemberCount {
     }
     fn update(&mut self, _: f64) {
         self.0 += 1.0;
-    }
-    fn result(self) -> f64 {
-        self.0
     }
 }
 
@@ -95,12 +148,9 @@ impl Fold for Presence {
         Self
     }
     fn update(&mut self, _: f64) {}
-    fn result(self) -> f64 {
-        1.0
-    }
 }
 
-pub(super) struct Minimum(f64);
+pub(super) struct Minimum(pub(super) f64);
 
 impl Fold for Minimum {
     fn from_first(value: f64) -> Self {
@@ -111,12 +161,9 @@ impl Fold for Minimum {
             self.0 = value;
         }
     }
-    fn result(self) -> f64 {
-        self.0
-    }
 }
 
-pub(super) struct Maximum(f64);
+pub(super) struct Maximum(pub(super) f64);
 
 impl Fold for Maximum {
     fn from_first(value: f64) -> Self {
@@ -126,9 +173,6 @@ impl Fold for Maximum {
         if value > self.0 || self.0.is_nan() {
             self.0 = value;
         }
-    }
-    fn result(self) -> f64 {
-        self.0
     }
 }
 
@@ -150,21 +194,10 @@ impl Fold for PopulationVariance {
         self.mean += delta / self.count;
         self.squares += delta * (value - self.mean);
     }
-    fn result(self) -> f64 {
-        self.squares / self.count
-    }
 }
 
-pub(super) struct StandardDeviation(PopulationVariance);
-
-impl Fold for StandardDeviation {
-    fn from_first(value: f64) -> Self {
-        Self(PopulationVariance::from_first(value))
-    }
-    fn update(&mut self, value: f64) {
-        self.0.update(value);
-    }
-    fn result(self) -> f64 {
-        self.0.result().sqrt()
+impl PopulationVariance {
+    pub(super) fn variance(&self) -> f64 {
+        self.squares / self.count
     }
 }

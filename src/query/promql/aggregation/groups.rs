@@ -9,6 +9,55 @@ use foldhash::fast::RandomState;
 use crate::query::promql::{syntax::tree::Grouping, value::series::Series};
 use crate::query::series::labels::{Labels, is_kept_without_metric};
 
+/// Approximate memory of a group, without its labels.
+const GROUP_BYTES: usize = 128;
+
+/// The labels of a group.
+pub(super) struct GroupLabels {
+    /// The labels that all members share.
+    pub(super) labels: Labels,
+    /// True when the metric's name does not apply to a member.
+    pub(super) drop_metric: bool,
+}
+
+/// Groups in the order of their first series, which grow with their input.
+pub(super) struct Groups<'a> {
+    grouping: Option<&'a Grouping>,
+    positions: HashMap<Vec<u8>, usize, RandomState>,
+    /// The key of a series, in a reused buffer.
+    key: Vec<u8>,
+    /// All groups.
+    pub(super) all: Vec<GroupLabels>,
+    /// The approximate memory in bytes.
+    pub(super) bytes: usize,
+}
+
+impl<'a> Groups<'a> {
+    pub(super) fn new(grouping: Option<&'a Grouping>) -> Self {
+        let (positions, key, all) = (HashMap::default(), Vec::new(), Vec::new());
+        Self { grouping, positions, key, all, bytes: 0 }
+    }
+
+    /// Returns the position of a series' group, which is created if it is missing.
+    pub(super) fn position_of(&mut self, series: &Series) -> usize {
+        self.key.clear();
+        write_shared(&series.labels, self.grouping, &mut self.key);
+        let position = self.positions.get(&self.key).copied().unwrap_or_else(|| {
+            let labels = match self.grouping {
+                Some(Grouping::Only(names)) => series.labels.only(names),
+                Some(Grouping::Except(names)) => series.labels.without(names),
+                None => Labels::default(),
+            };
+            self.bytes += GROUP_BYTES + 2 * self.key.len() + labels.bytes();
+            self.positions.insert(self.key.clone(), self.all.len());
+            self.all.push(GroupLabels { labels, drop_metric: false });
+            self.all.len() - 1
+        });
+        self.all[position].drop_metric |= series.drop_metric;
+        position
+    }
+}
+
 /// A group of series, by index.
 pub(super) struct SeriesGroup {
     /// The labels that all members share.
@@ -21,26 +70,21 @@ pub(super) struct SeriesGroup {
 
 /// Returns the groups of an input.
 pub(super) fn group_series(input: &[Series], grouping: Option<&Grouping>) -> Vec<SeriesGroup> {
-    let mut positions: HashMap<Vec<u8>, usize, RandomState> = HashMap::default();
-    let mut groups: Vec<SeriesGroup> = Vec::new();
-    let mut shared = Vec::new();
+    let mut groups = Groups::new(grouping);
+    let mut members: Vec<Vec<usize>> = Vec::new();
     for (index, series) in input.iter().enumerate() {
-        shared.clear();
-        write_shared(&series.labels, grouping, &mut shared);
-        let position = positions.get(&shared).copied().unwrap_or_else(|| {
-            let labels = match grouping {
-                Some(Grouping::Only(names)) => series.labels.only(names),
-                Some(Grouping::Except(names)) => series.labels.without(names),
-                None => Labels::default(),
-            };
-            positions.insert(shared.clone(), groups.len());
-            groups.push(SeriesGroup { labels, drop_metric: false, members: Vec::new() });
-            groups.len() - 1
-        });
-        groups[position].members.push(index);
-        groups[position].drop_metric |= series.drop_metric;
+        let position = groups.position_of(series);
+        if position == members.len() {
+            members.push(Vec::new());
+        }
+        members[position].push(index);
     }
-    groups
+    let with_members = |(group, members): (GroupLabels, _)| SeriesGroup {
+        labels: group.labels,
+        drop_metric: group.drop_metric,
+        members,
+    };
+    groups.all.into_iter().zip(members).map(with_members).collect()
 }
 
 /// Writes the labels that the members of a group share, as the key of the group.

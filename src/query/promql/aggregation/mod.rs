@@ -1,12 +1,15 @@
 //! Aggregations, which reduce the series of a group to one series or to a selection of its series.
 //!
-//! Aggregations such as sums process series after series; aggregations that compare the values of a
-//! group process time after time. Must never know: the store, how the input was evaluated.
+//! An aggregation consumes its input in parts, in the order of the series. Sums and similar
+//! aggregations keep a state for each group, `topk` keeps the series of its result, and only
+//! `count_values` keeps its input. The parts do not change the result. Must never know: the store,
+//! how the input was evaluated.
 
 mod count_values;
 mod fold;
 mod groups;
 mod limit_ratio;
+mod quantile;
 mod topk;
 
 use crate::query::QueryError;
@@ -14,51 +17,75 @@ use crate::query::promql::{
     context::Context,
     syntax::{operator::Aggregation, tree::Grouping},
     value::{
-        numbers::{Mean, Sum, quantile},
-        series::{ABSENT, Series, Value, is_present},
-        steps::Steps,
+        numbers::{Mean, Sum},
+        series::{Series, Value},
     },
 };
-use fold::{
-    Maximum, MemberCount, Minimum, PopulationVariance, Presence, StandardDeviation, fold_groups,
-};
-use groups::{SeriesGroup, group_series};
+use count_values::CountValues;
+use fold::{FoldedGroups, Maximum, MemberCount, Minimum, PopulationVariance, Presence};
+use limit_ratio::LimitRatio;
+use quantile::Quantile;
+use topk::PickedSeries;
 
-/// Evaluates an aggregation. The parameter is the first argument of the call.
-pub(crate) fn aggregate(
+/// An aggregation of an input that arrives in parts.
+pub(crate) trait Aggregator {
+    /// Adds a part of the input. The series of the parts are in order.
+    fn add(&mut self, series: Vec<Series>) -> Result<(), QueryError>;
+
+    /// Returns the approximate number of series of the result of the parts so far.
+    fn series_count(&self) -> usize;
+
+    /// Returns the result.
+    fn finish(self: Box<Self>) -> Result<Vec<Series>, QueryError>;
+}
+
+/// Returns true when an aggregation needs little memory for its input.
+pub(crate) fn reduces_parts(operation: Aggregation) -> bool {
+    operation != Aggregation::CountValues
+}
+
+/// Creates an aggregation. The parameter is the first argument of the call.
+pub(crate) fn aggregator<'a>(
     operation: Aggregation,
-    grouping: Option<&Grouping>,
+    grouping: Option<&'a Grouping>,
     parameter: Option<Value>,
-    input: Vec<Series>,
-    context: &Context<'_>,
-) -> Result<Vec<Series>, QueryError> {
-    let (steps, notes) = (context.steps, context.notes.at_argument(0));
-    let groups = group_series(&input, grouping);
-    context.bounds.check_time()?;
+    context: &'a Context<'a>,
+) -> Result<Box<dyn Aggregator + 'a>, QueryError> {
     Ok(match operation {
         Aggregation::CountValues => {
             let name = if let Some(Value::Text(name)) = parameter { name } else { String::new() };
-            count_values::count_values(&input, groups, &name, grouping, context)?
+            Box::new(CountValues::new(name, grouping, context))
         }
-        Aggregation::Quantile => {
-            let numbers = numbers(parameter)?;
-            notes.check_quantiles(&numbers);
-            aggregate_each_time(&input, groups, steps, |step, values| {
-                quantile(numbers[step], values)
-            })
-        }
+        Aggregation::Quantile => Box::new(Quantile::new(numbers(parameter)?, grouping, context)),
         Aggregation::Topk | Aggregation::Bottomk | Aggregation::Limitk => {
-            topk::topk(operation, input, &groups, &numbers(parameter)?, steps)?
+            let numbers = numbers(parameter)?;
+            Box::new(PickedSeries::new(operation, &numbers, grouping, context))
         }
-        Aggregation::LimitRatio => limit_ratio::limit_ratio(input, &numbers(parameter)?, &notes)?,
-        Aggregation::Avg => fold_groups::<Mean>(&input, groups, steps),
-        Aggregation::Count => fold_groups::<MemberCount>(&input, groups, steps),
-        Aggregation::Group => fold_groups::<Presence>(&input, groups, steps),
-        Aggregation::Max => fold_groups::<Maximum>(&input, groups, steps),
-        Aggregation::Min => fold_groups::<Minimum>(&input, groups, steps),
-        Aggregation::Stddev => fold_groups::<StandardDeviation>(&input, groups, steps),
-        Aggregation::Stdvar => fold_groups::<PopulationVariance>(&input, groups, steps),
-        Aggregation::Sum => fold_groups::<Sum>(&input, groups, steps),
+        Aggregation::LimitRatio => Box::new(LimitRatio::new(numbers(parameter)?, context)),
+        Aggregation::Avg => {
+            Box::new(FoldedGroups::new(grouping, context, |_, mean: Mean| mean.mean()))
+        }
+        Aggregation::Count => {
+            Box::new(FoldedGroups::new(grouping, context, |_, MemberCount(count)| count))
+        }
+        Aggregation::Group => Box::new(FoldedGroups::new(grouping, context, |_, Presence| 1.0)),
+        Aggregation::Max => {
+            Box::new(FoldedGroups::new(grouping, context, |_, Maximum(value)| value))
+        }
+        Aggregation::Min => {
+            Box::new(FoldedGroups::new(grouping, context, |_, Minimum(value)| value))
+        }
+        Aggregation::Stddev => {
+            let deviation = |_, squares: PopulationVariance| squares.variance().sqrt();
+            Box::new(FoldedGroups::new(grouping, context, deviation))
+        }
+        Aggregation::Stdvar => {
+            let variance = |_, squares: PopulationVariance| squares.variance();
+            Box::new(FoldedGroups::new(grouping, context, variance))
+        }
+        Aggregation::Sum => {
+            Box::new(FoldedGroups::new(grouping, context, |_, sum: Sum| sum.total()))
+        }
     })
 }
 
@@ -69,26 +96,4 @@ fn numbers(parameter: Option<Value>) -> Result<Vec<f64>, QueryError> {
             "parse error: expected type scalar in aggregation parameter".to_owned(),
         )),
     }
-}
-
-/// Calculates one number per group and time from the values that are present.
-fn aggregate_each_time(
-    input: &[Series],
-    groups: Vec<SeriesGroup>,
-    steps: &Steps,
-    compute: impl Fn(usize, &mut [f64]) -> f64,
-) -> Vec<Series> {
-    let mut present = Vec::new();
-    let aggregated = |group: SeriesGroup| {
-        let values = (0..steps.count)
-            .map(|step| {
-                let values_at_time = group.members.iter().map(|index| input[*index].values[step]);
-                present.clear();
-                present.extend(values_at_time.filter(|value| is_present(*value)));
-                if present.is_empty() { ABSENT } else { compute(step, &mut present) }
-            })
-            .collect();
-        Series { labels: group.labels, drop_metric: group.drop_metric, values }
-    };
-    groups.into_iter().map(aggregated).collect()
 }

@@ -5,10 +5,14 @@
 
 use std::cmp::Ordering;
 
-use super::groups::SeriesGroup;
+use super::{
+    Aggregator,
+    groups::{SeriesGroup, group_series},
+};
 use crate::query::QueryError;
 use crate::query::promql::{
-    syntax::operator::Aggregation,
+    context::{Context, bounds::KeptMemory},
+    syntax::{operator::Aggregation, tree::Grouping},
     value::{
         numbers::text_of,
         series::{ABSENT, Series, is_present},
@@ -16,19 +20,88 @@ use crate::query::promql::{
     },
 };
 
-/// Keeps a number of series of each group at each time; among equal values, the first series. At a
-/// single time, the series are returned in the order of their selection.
-pub(super) fn topk(
+/// Minimum number of series that are added before the selection is reduced again.
+const ADDED_MIN: usize = if cfg!(test) { 4 } else { 1024 };
+/// Number of added points from which the selection is reduced.
+const POINTS_MAX: usize = 1 << 20;
+
+/// A number of series of each group at each time; among equal values, the first series. At a single
+/// time, the series are returned in the order of their selection.
+pub(super) struct PickedSeries<'a> {
+    operation: Aggregation,
+    /// The number of series at each time.
+    counts: Result<Vec<usize>, QueryError>,
+    grouping: Option<&'a Grouping>,
+    /// The series that were picked, and then series that were added since.
+    series: Vec<Series>,
+    picked: usize,
+    context: &'a Context<'a>,
+    memory: KeptMemory<'a>,
+}
+
+impl<'a> PickedSeries<'a> {
+    pub(super) fn new(
+        operation: Aggregation,
+        numbers: &[f64],
+        grouping: Option<&'a Grouping>,
+        context: &'a Context<'a>,
+    ) -> Self {
+        let counts = numbers.iter().map(|number| series_count(*number)).collect();
+        let (series, memory) = (Vec::new(), context.bounds.keep());
+        Self { operation, counts, grouping, series, picked: 0, context, memory }
+    }
+
+    /// Drops series that are never among the first. A series that is not picked from a part of the
+    /// input is not picked from the whole input either.
+    fn reduce(&mut self) {
+        let Ok(counts) = &self.counts else { return self.series.clear() };
+        if self.picked < self.series.len() {
+            let (input, steps) = (std::mem::take(&mut self.series), self.context.steps);
+            let groups = group_series(&input, self.grouping);
+            self.series = pick(self.operation, input, &groups, counts, steps);
+            self.picked = self.series.len();
+        }
+    }
+}
+
+impl Aggregator for PickedSeries<'_> {
+    fn add(&mut self, series: Vec<Series>) -> Result<(), QueryError> {
+        self.context.bounds.check_time()?;
+        if self.series.is_empty() {
+            self.series = series;
+        } else {
+            self.series.extend(series);
+        }
+        let added = self.series.len() - self.picked;
+        let steps = self.context.steps;
+        if added >= self.picked.max(ADDED_MIN) || added * steps.count >= POINTS_MAX {
+            self.reduce();
+        }
+        self.memory.resize(Series::bytes_of(self.series.len(), steps))
+    }
+
+    fn series_count(&self) -> usize {
+        self.picked
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<Vec<Series>, QueryError> {
+        self.reduce();
+        let Self { counts, series, .. } = *self;
+        counts.map(|_| series)
+    }
+}
+
+/// Picks series; see [`PickedSeries`].
+fn pick(
     operation: Aggregation,
     mut input: Vec<Series>,
     groups: &[SeriesGroup],
-    numbers: &[f64],
+    counts: &[usize],
     steps: &Steps,
-) -> Result<Vec<Series>, QueryError> {
+) -> Vec<Series> {
     let mut is_picked = vec![false; input.len()];
     let (mut picked, mut order) = (Vec::new(), Vec::new());
-    for (step, number) in numbers.iter().enumerate() {
-        let count = series_count(*number)?;
+    for (step, count) in counts.iter().copied().enumerate() {
         is_picked.fill(false);
         for group in groups.iter().filter(|_| count > 0) {
             let members = group.members.iter().copied();
@@ -56,10 +129,10 @@ pub(super) fn topk(
         }
     }
     if steps.count == 1 {
-        return Ok(order.into_iter().map(|index| input[index].clone()).collect());
+        return order.into_iter().map(|index| input[index].clone()).collect();
     }
     input.retain(Series::has_values);
-    Ok(input)
+    input
 }
 
 /// Keeps the first `count` elements of an order, in that order.

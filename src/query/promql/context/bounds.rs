@@ -26,12 +26,15 @@ pub(crate) struct Bounds<'a> {
     values: Cell<usize>,
     /// Memory of values that wait for other operands.
     held: Cell<usize>,
+    /// Memory that [`Self::released`] leaves reserved.
+    kept: Cell<usize>,
 }
 
 impl<'a> Bounds<'a> {
     /// Creates the limits of a new evaluation.
     pub(crate) fn new(limits: &'a ExpressionLimits<'a>) -> Self {
-        Self { limits, cells: Cell::new(0), values: Cell::new(0), held: Cell::new(0) }
+        let [cells, values, held, kept] = [const { Cell::new(0) }; 4];
+        Self { limits, cells, values, held, kept }
     }
 
     /// Returns an error when the evaluation exceeds its time.
@@ -49,6 +52,18 @@ impl<'a> Bounds<'a> {
     /// Reserves memory until the query ends.
     pub(crate) fn reserve(&self, bytes: usize) -> Result<(), QueryError> {
         self.limits.reserve(bytes)
+    }
+
+    /// Rejects too many series in the result of an aggregation of any number of series.
+    pub(crate) fn check_series(&self, count: usize) -> Result<(), QueryError> {
+        let max = self.limits.series_max;
+        if count > max {
+            return Err(QueryError::TooMuch(format!(
+                "the result of an aggregation has more than {max} series: keep fewer labels or \
+                 raise limits.query_series_max"
+            )));
+        }
+        Ok(())
     }
 
     /// Rejects values with too many points, and charges their memory before they are built, in
@@ -73,6 +88,27 @@ impl<'a> Bounds<'a> {
         let bytes = value.bytes();
         self.held.set(self.held.get() + bytes);
         HeldMemory { held: &self.held, bytes }
+    }
+
+    /// Runs a part of the evaluation, and then releases its cells and values, except for memory
+    /// that is kept.
+    pub(crate) fn released<T>(
+        &self,
+        run: impl FnOnce() -> Result<T, QueryError>,
+    ) -> Result<T, QueryError> {
+        let budget = self.limits.budget;
+        let (reserved, kept) = (budget.reserved(), self.kept.get());
+        let (cells, values) = (self.cells.get(), self.values.get());
+        let result = run()?;
+        self.cells.set(cells);
+        self.values.set(values);
+        budget.shrink_to((reserved + self.kept.get()).saturating_sub(kept));
+        Ok(result)
+    }
+
+    /// Creates a guard of memory that outlives a part of the evaluation; see [`Self::released`].
+    pub(crate) fn keep(&self) -> KeptMemory<'_> {
+        KeptMemory { bounds: self, bytes: 0 }
     }
 
     /// Counts the cells that are read, and rejects more cells than the limit.
@@ -103,5 +139,38 @@ pub(crate) struct HeldMemory<'a> {
 impl Drop for HeldMemory<'_> {
     fn drop(&mut self) {
         self.held.set(self.held.get() - self.bytes);
+    }
+}
+
+/// A guard of [`Bounds::keep`].
+pub(crate) struct KeptMemory<'a> {
+    bounds: &'a Bounds<'a>,
+    bytes: usize,
+}
+
+impl KeptMemory<'_> {
+    /// Reserves or releases memory, so that the guard keeps this number of bytes.
+    pub(crate) fn resize(&mut self, bytes: usize) -> Result<(), QueryError> {
+        if bytes > self.bytes {
+            self.bounds.reserve(bytes - self.bytes)?;
+            self.bounds.kept.set(self.bounds.kept.get() + bytes - self.bytes);
+            self.bytes = bytes;
+        } else {
+            self.shrink(bytes);
+        }
+        Ok(())
+    }
+
+    fn shrink(&mut self, bytes: usize) {
+        let (budget, surplus) = (self.bounds.limits.budget, self.bytes - bytes);
+        budget.shrink_to(budget.reserved().saturating_sub(surplus));
+        self.bounds.kept.set(self.bounds.kept.get() - surplus);
+        self.bytes = bytes;
+    }
+}
+
+impl Drop for KeptMemory<'_> {
+    fn drop(&mut self) {
+        self.shrink(0);
     }
 }

@@ -3,7 +3,10 @@
 //! A few functions depend on the syntax of an argument, not only on its value; this file handles
 //! these functions. Must never know: what functions compute.
 
-use super::expression::{Evaluator, is_range_vector};
+use super::{
+    chunks::VisitSeries,
+    expression::{Evaluator, is_range_vector},
+};
 use crate::query::QueryError;
 use crate::{
     policy::query_plan::Detail,
@@ -18,11 +21,12 @@ use crate::{
             window::RangeFunction,
         },
         selectors::{
-            SampleProperty,
+            Held, SampleProperty,
             compiled::{fixed_labels, unchecked_matchers},
         },
         syntax::tree::{Call, Expr, MatrixSelector},
         value::{
+            range_vector::RangeVector,
             series::{Series, Value},
             steps::Steps,
             windows::Extension,
@@ -38,7 +42,12 @@ impl Evaluator<'_> {
         let locations = self.locations(call.span, arguments);
         let context = Context { notes: self.notes.of_call(&locations), ..self.context(steps) };
         if let Some(function) = range::function(name) {
-            return Ok(Value::Vector(self.range_call(name, function, arguments, &context)?));
+            let mut all = Vec::new();
+            self.range_call((name, function, arguments), &context, Held::All, &mut |series| {
+                all.extend(series);
+                Ok(())
+            })?;
+            return Ok(Value::Vector(all));
         }
         let first = || arguments.first().ok_or_else(|| missing_argument(name));
         Ok(match name {
@@ -57,16 +66,17 @@ impl Evaluator<'_> {
         })
     }
 
-    /// Calls a function of a range vector and of further numbers.
-    fn range_call(
+    /// Calls a function of a range vector and of further numbers, and `visit` with some series of
+    /// the result at a time.
+    pub(super) fn range_call(
         &self,
-        name: &str,
-        function: RangeFunction,
-        arguments: &[Expr],
+        (name, function, arguments): (&str, RangeFunction, &[Expr]),
         context: &Context<'_>,
-    ) -> Result<Vec<Series>, QueryError> {
+        held: Held,
+        visit: &mut VisitSeries<'_>,
+    ) -> Result<(), QueryError> {
         if let Some((matrix, extension)) = arguments.iter().find_map(extended_selector) {
-            return self.extended_call(name, matrix, extension, context.steps);
+            return visit(self.extended_call(name, matrix, extension, context.steps)?);
         }
         let (mut windows, mut numbers) = (None, Vec::new());
         for argument in arguments {
@@ -77,20 +87,16 @@ impl Evaluator<'_> {
             }
         }
         let (detail, columns) = (range::needed_detail(name), range::read_columns(name));
-        let argument_context = Context { notes: context.notes.at_argument(0), ..*context };
+        let context = Context { notes: context.notes.at_argument(0), ..*context };
+        let mut call = |windows: &RangeVector| {
+            visit(range::call(name, function, windows, &numbers, &context)?)
+        };
         let windows = windows.ok_or_else(|| missing_argument(name))?;
-        if let Expr::Matrix(matrix) = windows
-            && self.has_one_selector
-        {
-            let (mut series, read) = (Vec::new(), (detail, columns));
-            self.selectors.range_in_parts(matrix, context.steps, read, |windows| {
-                series.extend(range::call(name, function, windows, &numbers, &argument_context)?);
-                Ok(())
-            })?;
-            return Ok(series);
+        if let Expr::Matrix(matrix) = windows {
+            let read = (detail, columns);
+            return self.selectors.range_in_chunks(matrix, context.steps, read, held, &mut call);
         }
-        let windows = self.range_vector(windows, context.steps, detail, columns)?;
-        range::call(name, function, &windows, &numbers, &argument_context)
+        call(&self.range_vector(windows, context.steps, detail, columns)?)
     }
 
     /// Calls a function of an extended range selector.

@@ -6,7 +6,7 @@
 use super::step_invariant::is_step_invariant;
 use crate::query::QueryError;
 use crate::query::promql::{
-    aggregation::aggregate,
+    aggregation::{aggregator, reduces_parts},
     binary::operate,
     context::{Context, bounds::Bounds},
     functions::extended,
@@ -33,8 +33,6 @@ pub(super) struct Evaluator<'a> {
     pub(super) parsed: &'a ParsedQuery,
     /// True when metric names are dropped at the end of the evaluation only.
     pub(super) delayed_name_removal: bool,
-    /// True when the expression contains only one selector.
-    pub(super) has_one_selector: bool,
 }
 
 impl Evaluator<'_> {
@@ -102,9 +100,19 @@ impl Evaluator<'_> {
         let locations = self.locations(*span, std::slice::from_ref(first));
         let parameter = parameter.as_deref();
         let parameter = parameter.map(|parameter| self.value(parameter, steps)).transpose()?;
-        let input = self.vector(input, steps)?;
         let context = Context { notes: self.notes.of_call(&locations), ..self.context(steps) };
-        aggregate(*operation, grouping.as_ref(), parameter, input, &context)
+        let mut result = aggregator(*operation, grouping.as_ref(), parameter, &context)?;
+        if !reduces_parts(*operation) || !self.is_read_in_chunks(input, steps) {
+            result.add(self.vector(input, steps)?)?;
+            return result.finish();
+        }
+        self.vector_in_chunks(input, steps, &mut |series| {
+            result.add(series)?;
+            self.bounds.check_series(result.series_count())
+        })?;
+        let series = result.finish()?;
+        self.bounds.check_series(series.len())?;
+        Ok(series)
     }
 
     /// Evaluates an expression to an instant vector.

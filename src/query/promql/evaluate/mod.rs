@@ -3,9 +3,12 @@
 //! Must never know: HTTP, how cells are read, what functions and operators compute.
 
 mod call;
+mod chunks;
 mod expression;
 mod range_vector;
 mod step_invariant;
+#[cfg(test)]
+mod tests;
 
 use std::cell::RefCell;
 
@@ -16,7 +19,7 @@ use crate::{
     query::promql::{
         context::bounds::Bounds,
         request::PromqlRequest,
-        selectors::Selectors,
+        selectors::{Selectors, sizes::ChunkSizes},
         syntax::ParsedQuery,
         syntax::tree::Expr,
         value::{
@@ -34,13 +37,14 @@ use expression::{Evaluator, is_range_vector};
 /// Maximum distance of times from 1970, so that calculations cannot overflow.
 const TIME_MAX_MS: i64 = 1_000_000_000_000_000;
 
-/// Evaluates an expression at the times of the request.
+/// Evaluates an expression at the times of the request. The sizes of chunks do not change the
+/// answer.
 pub(crate) fn answer(
     store: &Store,
     parsed: &ParsedQuery,
     request: &PromqlRequest,
     limits: &ExpressionLimits<'_>,
-    now: UnixMillis,
+    (now, sizes): (UnixMillis, ChunkSizes),
 ) -> Result<PromqlAnswer, QueryError> {
     let (expression, steps) = (&parsed.tree, steps(request, limits)?);
     let query = QueryRange {
@@ -54,14 +58,14 @@ pub(crate) fn answer(
     };
     let annotations = RefCell::new(Annotations::default());
     let (bounds, notes) = (Bounds::new(limits), Notes::new(&annotations));
+    let selectors = Selectors::new(store, now, request.lookback_ms, query, &bounds, notes);
     let evaluator = Evaluator {
-        selectors: Selectors::new(store, now, request.lookback_ms, query, &bounds, notes),
+        selectors: selectors.for_expression(expression, sizes),
         bounds: &bounds,
         notes,
         query,
         parsed,
         delayed_name_removal: request.delayed_name_removal,
-        has_one_selector: expression.selectors().len() == 1,
     };
     let value = if request.step_ms > 0 {
         range_answer(&evaluator, expression, &steps)?

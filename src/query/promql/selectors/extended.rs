@@ -3,7 +3,7 @@
 //!
 //! Must never know: what is computed from the samples.
 
-use super::{Selectors, plan::NeededCells};
+use super::{Selectors, request::NeededCells};
 use crate::query::QueryError;
 use crate::{
     policy::query_plan::Detail,

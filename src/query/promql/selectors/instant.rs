@@ -6,7 +6,8 @@ use std::ops::RangeInclusive;
 
 use super::{
     Selectors,
-    plan::{NeededCells, ReadRequest},
+    compiled::matchers_of,
+    request::{Held, NeededCells, ReadRequest},
 };
 use crate::{
     policy::query_plan::Detail,
@@ -41,12 +42,37 @@ impl Selectors<'_> {
         steps: &Steps,
         property: SampleProperty,
     ) -> Result<Vec<Series>, QueryError> {
+        let mut series = Vec::new();
+        self.instant_in_chunks(selector, steps, (property, Held::All), &mut |all| {
+            series = all;
+            Ok(())
+        })?;
+        Ok(series)
+    }
+
+    /// Calls `visit` with the newest sample of some series at a time, in order of labels. For a
+    /// selector whose series are all held, `visit` is called once.
+    pub(crate) fn instant_in_chunks(
+        &self,
+        selector: &VectorSelector,
+        steps: &Steps,
+        (property, held): (SampleProperty, Held),
+        visit: &mut dyn FnMut(Vec<Series>) -> Result<(), QueryError>,
+    ) -> Result<(), QueryError> {
         let shift = self.shift(selector)?;
-        let windows = self.windows(shift, steps, 0, Detail::Aggregates);
-        let cells = self.cells(selector, &windows, NeededCells::Newest, Columns::ENDS)?;
-        self.series_with_values(&cells, steps, |series| {
-            let ends = steps.times().map(|time| shift.of(time));
-            newest_samples(series, self.lookback_ms, ends.map(|end| (end, end)), property)
+        let request = ReadRequest {
+            text: &selector.series_text(),
+            matchers: &|| matchers_of(selector, self.bounds.limits),
+            windows: &self.windows(shift, steps, 0, Detail::Aggregates),
+            needed: NeededCells::Newest,
+            columns: Columns::ENDS,
+            held,
+        };
+        self.cells_in_chunks(&request, &mut |cells| {
+            visit(self.series_with_values(&cells, steps, |series| {
+                let ends = steps.times().map(|time| shift.of(time));
+                newest_samples(series, self.lookback_ms, ends.map(|end| (end, end)), property)
+            })?)
         })
     }
 
@@ -65,6 +91,7 @@ impl Selectors<'_> {
             windows: &windows,
             needed: NeededCells::All,
             columns: Columns::ENDS,
+            held: Held::All,
         })?;
         self.series_with_values(&cells, steps, |series| {
             let ends = steps.times().map(|time| (time.min(*times.end()), time));

@@ -5,55 +5,35 @@
 
 use std::rc::Rc;
 
-use super::{Selectors, neighbours::GapSearch};
-use crate::query::{Labels, QueryError};
+use super::{
+    Selectors,
+    neighbours::GapSearch,
+    request::{NeededCells, ReadRequest},
+    selected::PlannedSeries,
+    sizes::cells_per_series,
+};
+use crate::query::QueryError;
 use crate::{
-    model::{GranularityIndex, Kind, SeriesId, SeriesInfo, UnixMillis},
+    model::{GranularityIndex, UnixMillis},
     policy::{
         coverage::{Coverage, Interval},
         query_plan::{self, Detail, Windows},
     },
     query::{
-        SeriesMatcher,
-        budget::cache::MatchingSeries,
         cells::coverage::coverage,
         promql::value::range_vector::{CellMatrix, CellSeries},
-        series::matched::select_cached,
-        series::selector::CHUNK,
     },
     store::Columns,
 };
-
-/// A series that a selector matches.
-pub(super) struct SelectedSeries {
-    pub(super) id: SeriesId,
-    /// The position in label order among all matching series.
-    pub(super) position: u32,
-    info: SeriesInfo,
-    /// True when the series is or was a counter.
-    is_counter: bool,
-    ended_at: i64,
-}
-
-impl From<SelectedSeries> for CellSeries {
-    /// Creates a series without cells.
-    fn from(selected: SelectedSeries) -> Self {
-        Self {
-            labels: Labels::of_key(selected.info.key),
-            drop_metric: false,
-            kind: selected.info.kind,
-            ended_at: selected.ended_at,
-            cells: Vec::new(),
-            counted: Vec::new(),
-        }
-    }
-}
 
 /// The ranges to read for a selector.
 pub(super) struct ReadPlan<'a> {
     pub(super) key: ReadKey,
     pub(super) columns: Columns,
-    pub(super) found: Vec<SelectedSeries>,
+    /// Series without samples at or after this time are not read.
+    pub(super) since: UnixMillis,
+    /// The maximum number of cells of a series.
+    pub(super) cells_max: usize,
     pub(super) intervals: Vec<Interval>,
     /// The slot widths; see [`CellMatrix::widths`].
     pub(super) widths: Vec<(i64, i64)>,
@@ -63,24 +43,17 @@ pub(super) struct ReadPlan<'a> {
     pub(super) gap_search: Option<GapSearch<'a>>,
 }
 
-/// A function that returns the matchers of a selector.
-pub(super) type Matchers<'w> = dyn Fn() -> Result<Vec<Vec<SeriesMatcher>>, QueryError> + 'w;
-
-/// A request for the cells of a selector.
-#[derive(Clone, Copy)]
-pub(super) struct ReadRequest<'w> {
-    /// The text that identifies the matchers.
-    pub(super) text: &'w str,
-    pub(super) matchers: &'w Matchers<'w>,
-    pub(super) windows: &'w Windows,
-    pub(super) needed: NeededCells,
-    pub(super) columns: Columns,
+impl ReadPlan<'_> {
+    /// Returns a matrix of series of the plan.
+    pub(super) fn matrix(&self, series: Vec<CellSeries>) -> CellMatrix {
+        CellMatrix { series, widths: self.widths.clone(), finest_ms: self.finest_ms }
+    }
 }
 
 /// The cells of a selector, or the plan for reading them.
 pub(super) enum PlannedRead<'a> {
     Read(Rc<CellMatrix>),
-    ToRead(Box<ReadPlan<'a>>),
+    ToRead(Box<ReadPlan<'a>>, PlannedSeries),
 }
 
 /// The key of cells that were read.
@@ -102,20 +75,14 @@ pub(super) struct CachedCells {
     pub(super) cells: Rc<CellMatrix>,
 }
 
-/// The cells that are needed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum NeededCells {
-    /// All cells within the windows.
-    All,
-    /// The newest cell of each series up to the only time, possibly with older cells.
-    Newest,
-}
-
 impl<'a> Selectors<'a> {
     /// Plans the reading of a selector.
     pub(super) fn plan(&self, request: &ReadRequest<'_>) -> Result<PlannedRead<'a>, QueryError> {
-        let ReadRequest { text, matchers, windows, needed, columns } = *request;
-        let coverage = self.coverage(text, matchers, windows)?;
+        let ReadRequest { text, windows, needed, columns, .. } = *request;
+        // Only rules of retention depend on the series.
+        let matching = self.store.has_classes().then(|| self.matching(request)).transpose()?;
+        let ids = matching.as_ref().map_or(&[][..], |matching| &matching.ids);
+        let coverage = coverage(self.store, ids, &windows.span(), self.now);
         let granularities = coverage.granularities();
         let granularity = query_plan::granularity_for_windows(&coverage, windows, self.now);
         let mut span = windows.span();
@@ -151,13 +118,16 @@ impl<'a> Selectors<'a> {
             Some(_) => columns.and(Columns::VALUES),
             None => columns,
         };
-        let found = self.select(text, matchers, span.start)?;
-        let counters = found.iter().any(|selected| selected.is_counter);
-        if windows.detail == Detail::Values && counters && granularity > GranularityIndex::FINEST {
+        let matching = matching.map_or_else(|| self.matching(request), Ok)?;
+        let cells_max = cells_per_series(&intervals, granularities);
+        let series = self.planned_series(request, matching, span.start, cells_max)?;
+        if windows.detail == Detail::Values
+            && granularity > GranularityIndex::FINEST
+            && self.has_counters(&series, span.start)?
+        {
             let sample_windows = Windows { detail: Detail::Samples, ..*windows };
             return self.plan(&ReadRequest { windows: &sample_windows, columns, ..*request });
         }
-        self.bounds.check_points(found.len(), windows.count)?;
         self.warn_of_coarse_slots(&coverage, granularity, &intervals);
         let finest_ms = granularities[GranularityIndex::FINEST].width_ms;
         let is_of_whole_slots = windows.range_ms > 0 && !cuts_slots;
@@ -166,69 +136,17 @@ impl<'a> Selectors<'a> {
         let gap_search =
             is_of_whole_slots.then(|| GapSearch::new(coverage, windows, &intervals, finest_ms));
         let gap_search = gap_search.flatten();
-        Ok(PlannedRead::ToRead(Box::new(ReadPlan {
+        let plan = ReadPlan {
             key,
             columns,
-            found,
+            since: span.start,
+            cells_max,
             intervals,
             widths,
             finest_ms,
             gap_search,
-        })))
-    }
-
-    /// Returns the coverage of the series that match a selector.
-    fn coverage(
-        &self,
-        text: &str,
-        matchers: &Matchers<'_>,
-        windows: &Windows,
-    ) -> Result<Coverage<'a>, QueryError> {
-        if !self.store.has_classes() {
-            return Ok(coverage(self.store, &[], &windows.span(), self.now));
-        }
-        let limits = self.bounds.limits;
-        let MatchingSeries { ids, .. } = select_cached(self.store, text, matchers, limits)?;
-        Ok(coverage(self.store, &ids, &windows.span(), self.now))
-    }
-
-    /// Returns the series that match a selector and have samples at or after a time.
-    fn select(
-        &self,
-        text: &str,
-        matchers: &Matchers<'_>,
-        from: UnixMillis,
-    ) -> Result<Vec<SelectedSeries>, QueryError> {
-        let limits = self.bounds.limits;
-        let MatchingSeries { ids, positions } = select_cached(self.store, text, matchers, limits)?;
-        let mut found = Vec::new();
-        for (ids, positions) in ids.chunks(CHUNK).zip(positions.chunks(CHUNK)) {
-            self.bounds.check_time()?;
-            let last = self.store.last_samples(ids);
-            let before = found.len();
-            let dictionary = self.store.dictionary();
-            found.extend(ids.iter().zip(positions).zip(last).filter_map(
-                |((id, position), last)| {
-                    let last = last.filter(|last| last.at >= from)?;
-                    let ended_at = last.ended_at.map_or(i64::MAX, |ended| ended.0);
-                    let info = dictionary.info(*id)?;
-                    let is_counter = |id: &SeriesId| dictionary.kind(*id) == Some(Kind::Counter);
-                    let is_counter = is_counter(id) || dictionary.parts(*id).iter().any(is_counter);
-                    Some(SelectedSeries {
-                        id: *id,
-                        position: *position,
-                        info,
-                        is_counter,
-                        ended_at,
-                    })
-                },
-            ));
-            drop(dictionary);
-            let labels =
-                found[before..].iter().map(|selected| Labels::bytes_of_key(&selected.info.key));
-            limits.reserve(size_of_val(&found[before..]) + labels.sum::<usize>())?;
-        }
-        Ok(found)
+        };
+        Ok(PlannedRead::ToRead(Box::new(plan), series))
     }
 
     fn warn_of_coarse_slots(

@@ -8,9 +8,11 @@ use super::{
     Selectors,
     compiled::matchers_of,
     neighbours::GapSearch,
-    plan::{CachedCells, NeededCells, PlannedRead, ReadPlan, ReadRequest, SelectedSeries},
+    plan::{CachedCells, PlannedRead, ReadPlan},
+    request::{Held, NeededCells, ReadRequest},
+    selected::{PlannedSeries, SelectedSeries},
 };
-use crate::query::QueryError;
+use crate::query::{QueryError, budget::cache::MatchingSeries};
 use crate::{
     model::{GranularitySet, Kind, SeriesId, UnixMillis},
     policy::{coverage::Interval, query_plan::Windows},
@@ -24,12 +26,6 @@ use crate::{
     store::{Columns, Slot, Stretch, View},
 };
 
-/// Number of series per view. Creating a view blocks the writer for a moment.
-const SERIES_PER_VIEW: usize = 1024;
-/// Number of series whose cells are in memory at a time when each cell is used only once. A day of
-/// slots of five minutes takes 18 KB per series.
-const SERIES_PER_PART: usize = 8;
-
 impl Selectors<'_> {
     /// Returns the cells that a selector's windows need.
     pub(super) fn cells(
@@ -40,8 +36,9 @@ impl Selectors<'_> {
         columns: Columns,
     ) -> Result<Rc<CellMatrix>, QueryError> {
         let matchers = || matchers_of(selector, self.bounds.limits);
-        let text = &selector.series_text();
-        self.cells_matching(&ReadRequest { text, matchers: &matchers, windows, needed, columns })
+        let (text, held) = (&selector.series_text(), Held::All);
+        let matchers = &matchers;
+        self.cells_matching(&ReadRequest { text, matchers, windows, needed, columns, held })
     }
 
     /// Returns the cells that windows of matching series need.
@@ -49,77 +46,57 @@ impl Selectors<'_> {
         &self,
         request: &ReadRequest<'_>,
     ) -> Result<Rc<CellMatrix>, QueryError> {
-        match self.plan(request)? {
-            PlannedRead::Read(cells) => Ok(cells),
-            PlannedRead::ToRead(plan) => self.read(*plan, request.windows),
-        }
-    }
-
-    /// Calls `visit` with the cells of a few series at a time, in order of labels. Their memory is
-    /// released before the next series are read, so that the cells stay in the CPU cache.
-    pub(super) fn cells_in_parts(
-        &self,
-        selector: &VectorSelector,
-        windows: &Windows,
-        columns: Columns,
-        visit: &mut dyn FnMut(Rc<CellMatrix>) -> Result<(), QueryError>,
-    ) -> Result<(), QueryError> {
-        let matchers = || matchers_of(selector, self.bounds.limits);
-        let (text, needed) = (&selector.series_text(), NeededCells::All);
-        let request = ReadRequest { text, matchers: &matchers, windows, needed, columns };
-        let plan = match self.plan(&request)? {
-            PlannedRead::Read(cells) => return visit(cells),
-            PlannedRead::ToRead(plan) => plan,
+        let (plan, series) = match self.plan(request)? {
+            PlannedRead::Read(cells) => return Ok(cells),
+            PlannedRead::ToRead(plan, series) => (*plan, series),
         };
-        if plan.found.len() > SERIES_PER_VIEW {
-            return visit(self.read(*plan, windows)?);
-        }
-        let ReadPlan { mut found, intervals, widths, columns, finest_ms, gap_search, .. } = *plan;
-        let ids: Vec<_> = found.iter().map(|selected| selected.id).collect();
-        let view =
-            |interval: &Interval| self.store.view(interval.stored, interval.range.clone(), &ids);
-        let views = intervals.iter().map(view).collect::<Result<Vec<_>, _>>()?;
-        found.sort_unstable_by_key(|selected| selected.position);
-        let (mut found, mut slots) = (found.into_iter(), Vec::new());
-        while !found.as_slice().is_empty() {
-            let mut part = Vec::with_capacity(SERIES_PER_PART);
-            let mut ids = Vec::with_capacity(SERIES_PER_PART);
-            for selected in found.by_ref().take(SERIES_PER_PART) {
-                let (id, mut series) = (selected.id, CellSeries::from(selected));
-                for view in &views {
-                    self.append(view, id, columns, &mut series, &mut slots)?;
-                }
-                ids.push(id);
-                part.push(series);
+        let found = match series {
+            PlannedSeries::Found(found) => found,
+            PlannedSeries::InChunks(MatchingSeries { ids, positions }) => {
+                self.found(&ids, &positions, plan.since)?
             }
-            if let Some(gap_search) = &gap_search {
-                self.add_neighbours(gap_search, &ids, &mut part)?;
-            }
-            visit(Rc::new(CellMatrix { series: part, widths: widths.clone(), finest_ms }))?;
-        }
-        Ok(())
+        };
+        self.read(plan, found, request.windows)
     }
 
-    /// Reads the cells of all series.
-    fn read(&self, plan: ReadPlan<'_>, windows: &Windows) -> Result<Rc<CellMatrix>, QueryError> {
-        let ReadPlan { key, columns, found, intervals, widths, finest_ms, gap_search } = plan;
+    /// Reads the cells of all series of a plan, and keeps them for other uses of the selector.
+    pub(super) fn read(
+        &self,
+        plan: ReadPlan<'_>,
+        found: Vec<SelectedSeries>,
+        windows: &Windows,
+    ) -> Result<Rc<CellMatrix>, QueryError> {
+        let series = self.read_found(&plan, found, windows)?;
+        let cells = Rc::new(plan.matrix(series));
+        let ReadPlan { key, columns, .. } = plan;
+        let mut read = self.read.borrow_mut();
+        read.retain(|read| read.key != key);
+        read.push(CachedCells { key, columns, cells: cells.clone() });
+        Ok(cells)
+    }
+
+    /// Reads the cells of series of a plan. The result is in the order of labels.
+    pub(super) fn read_found(
+        &self,
+        plan: &ReadPlan<'_>,
+        found: Vec<SelectedSeries>,
+        windows: &Windows,
+    ) -> Result<Vec<CellSeries>, QueryError> {
+        let (columns, intervals) = (plan.columns, &plan.intervals);
         let positions: Vec<_> = found.iter().map(|selected| selected.position).collect();
-        let series = match key.needed {
-            NeededCells::All => self.cells_of(found, &intervals, columns, gap_search.as_ref())?,
+        let series = match plan.key.needed {
+            NeededCells::All => {
+                self.cells_of(found, intervals, columns, plan.gap_search.as_ref())?
+            }
             NeededCells::Newest => {
                 let granularities = self.store.granularities();
-                let newest_first = newest_first(&intervals, granularities, windows.first);
+                let newest_first = newest_first(intervals, granularities, windows.first);
                 self.newest_cells_of(found, &newest_first, windows.first, columns)?
             }
         };
         let mut series: Vec<_> = positions.into_iter().zip(series).collect();
         series.sort_unstable_by_key(|(position, _)| *position);
-        let series = series.into_iter().map(|(_, series)| series).collect();
-        let cells = Rc::new(CellMatrix { series, widths, finest_ms });
-        let mut read = self.read.borrow_mut();
-        read.retain(|read| read.key != key);
-        read.push(CachedCells { key, columns, cells: cells.clone() });
-        Ok(cells)
+        Ok(series.into_iter().map(|(_, series)| series).collect())
     }
 
     fn cells_of(
@@ -129,7 +106,7 @@ impl Selectors<'_> {
         columns: Columns,
         gap_search: Option<&GapSearch<'_>>,
     ) -> Result<Vec<CellSeries>, QueryError> {
-        read_in_parts(found, |ids, series, slots| {
+        self.read_in_views(found, |ids, series, slots| {
             for interval in intervals {
                 let view = self.store.view(interval.stored, interval.range.clone(), ids)?;
                 for (id, series) in ids.iter().zip(&mut *series) {
@@ -148,7 +125,7 @@ impl Selectors<'_> {
         upto: UnixMillis,
         columns: Columns,
     ) -> Result<Vec<CellSeries>, QueryError> {
-        read_in_parts(found, |ids, series, slots| {
+        self.read_in_views(found, |ids, series, slots| {
             let mut missing: Vec<usize> = (0..ids.len()).collect();
             for interval in newest_first {
                 let ids: Vec<_> = missing.iter().map(|index| ids[*index]).collect();
@@ -168,8 +145,27 @@ impl Selectors<'_> {
         })
     }
 
+    /// Reads the cells of the series of one view at a time.
+    fn read_in_views(
+        &self,
+        found: Vec<SelectedSeries>,
+        read: impl Fn(&[SeriesId], &mut [CellSeries], &mut Vec<Slot>) -> Result<(), QueryError>,
+    ) -> Result<Vec<CellSeries>, QueryError> {
+        let mut series = Vec::with_capacity(found.len());
+        let mut slots = Vec::new();
+        let mut found = found.into_iter();
+        while !found.as_slice().is_empty() {
+            let part: Vec<_> = found.by_ref().take(self.sizes.view).collect();
+            let ids: Vec<_> = part.iter().map(|selected| selected.id).collect();
+            let first = series.len();
+            series.extend(part.into_iter().map(CellSeries::from));
+            read(&ids, &mut series[first..], &mut slots)?;
+        }
+        Ok(series)
+    }
+
     /// Appends the cells of a series.
-    fn append(
+    pub(super) fn append(
         &self,
         view: &View,
         id: SeriesId,
@@ -233,22 +229,4 @@ fn newest_first(
         }
     }
     out
-}
-
-/// Reads the cells of a few series at a time.
-fn read_in_parts(
-    found: Vec<SelectedSeries>,
-    read: impl Fn(&[SeriesId], &mut [CellSeries], &mut Vec<Slot>) -> Result<(), QueryError>,
-) -> Result<Vec<CellSeries>, QueryError> {
-    let mut series = Vec::with_capacity(found.len());
-    let mut slots = Vec::new();
-    let mut found = found.into_iter();
-    while !found.as_slice().is_empty() {
-        let part: Vec<_> = found.by_ref().take(SERIES_PER_VIEW).collect();
-        let ids: Vec<_> = part.iter().map(|selected| selected.id).collect();
-        let first = series.len();
-        series.extend(part.into_iter().map(CellSeries::from));
-        read(&ids, &mut series[first..], &mut slots)?;
-    }
-    Ok(series)
 }

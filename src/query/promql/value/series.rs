@@ -7,6 +7,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
+use super::steps::Steps;
 use crate::query::{Labels, QueryError};
 
 /// The mark for a missing value: a NaN that no calculation produces, like Prometheus' stale marker.
@@ -35,6 +36,11 @@ impl Series {
     /// Creates a series without labels.
     pub(crate) fn unlabelled(values: Vec<f64>) -> Self {
         Self { labels: Labels::default(), drop_metric: false, values }
+    }
+
+    /// Returns the approximate memory of a number of series, without their labels, in bytes.
+    pub(crate) fn bytes_of(count: usize, steps: &Steps) -> usize {
+        count * (size_of::<Self>() + steps.count * size_of::<f64>())
     }
 
     /// Returns true when any value is present.

@@ -22,6 +22,8 @@ pub(super) const VERSION: u64 = 1;
 /// number of its entries, checksum of the index, checksum of the footer.
 const FOOTER_BYTES: usize = 64;
 const ENTRY_BYTES: usize = 24;
+/// The maximum number of bytes of a tile that are read together.
+const RUN_BYTES_MAX: u64 = 16 << 10;
 /// The maximum number of tiles of a segment: an index of 1.5 GB.
 const ENTRIES_MAX: u64 = 1 << 26;
 
@@ -240,10 +242,21 @@ impl Segment {
     ) -> Result<(), StoreError> {
         let Some((at, length)) = head.block(lane) else { return Ok(()) };
         let entry = self.entries[tile];
-        let mut block = std::mem::take(&mut scratch.bytes);
-        self.read(entry.offset + u64::from(entry.head) + at as u64, length, &mut block)?;
-        let outcome = head.cells(lane, &block, slots, wanted, &mut scratch.buffers, visit);
-        scratch.bytes = block;
+        let at = entry.offset + u64::from(entry.head) + at as u64;
+        let end = self.entries.get(tile + 1).map_or(self.index_at, |next| next.offset);
+        let Scratch { run, bytes, buffers, .. } = scratch;
+        let block = if run.begin((self.number, tile)) {
+            // A query that reads a second series of a tile usually reads more of them.
+            let rest = end.saturating_sub(at).min(RUN_BYTES_MAX).max(length as u64) as usize;
+            if run.get(at, length).is_none() {
+                run.fill(at, |bytes| self.read(at, rest, bytes))?;
+            }
+            run.get(at, length).unwrap_or_default()
+        } else {
+            self.read(at, length, bytes)?;
+            bytes
+        };
+        let outcome = head.cells(lane, block, slots, wanted, buffers, visit);
         outcome.map_err(|misfit| self.corrupt(misfit, entry.id))
     }
 

@@ -198,6 +198,8 @@ pub(crate) struct TileHead {
     /// The slot width.
     width_ms: i64,
     times: Vec<Times>,
+    /// The lanes of the series, as bits.
+    present: u64,
     /// The lane of each series, the index of its times, the offset of its block from the end of the
     /// head, and the block's length.
     series: Vec<(u8, u8, usize, usize)>,
@@ -253,7 +255,7 @@ impl TileHead {
             at += length;
         }
         if from.at() == end {
-            Ok(Self { tile, width_ms, times, series })
+            Ok(Self { tile, width_ms, times, present: lanes, series })
         } else {
             Err(from.misfit())
         }
@@ -287,14 +289,20 @@ impl TileHead {
     pub(crate) fn has(&self, lane: usize, slots: std::ops::Range<usize>) -> bool {
         let Some((_, shared, ..)) = self.find(lane) else { return false };
         let filled = &self.times[usize::from(shared)].slots;
+        // Usually no slot is empty.
+        if slots.start < slots.end
+            && filled.get(slots.start).is_some_and(|slot| usize::from(*slot) == slots.start)
+        {
+            return true;
+        }
         let next = filled.partition_point(|slot| usize::from(*slot) < slots.start);
         filled.get(next).is_some_and(|slot| usize::from(*slot) < slots.end)
     }
 
     fn find(&self, lane: usize) -> Option<(u8, u8, usize, usize)> {
-        let position =
-            self.series.binary_search_by_key(&lane, |series| usize::from(series.0)).ok()?;
-        self.series.get(position).copied()
+        let bit = 1_u64.checked_shl(lane as u32)?;
+        let before = self.present & (bit - 1);
+        self.series.get(before.count_ones() as usize).copied().filter(|_| self.present & bit != 0)
     }
 
     /// Visits the cells of a series within a range of slots, decoded from its block, which
