@@ -51,14 +51,19 @@ def start(data_dir):
 
 
 def metrics_by_id():
-    """Returns the metric and kind of each series' id."""
+    """Returns the metric and kind of each series' id, which the bytes of a preallocated document show."""
+    ahead = int(time.time()) + 3600
+    end = time.strftime("%Y-%m-%dT%H:00:00Z", time.gmtime(ahead + 3600))
+    subprocess.run([GRANARY, "preallocate", "--url", URL, "--end", end], check=True,
+                   stdout=subprocess.DEVNULL)
     metrics = {}
     for metric in ask("/api/v1/label/__name__/values")["data"]:
         for series in ask("/api/v1/series", metric=metric)["series"]:
             if "bench" in series["tags"]:
                 tags = ",".join(f"{name}={value}" for name, value in series["tags"].items())
-                document = ask("/api/v1/storage/document", metric=metric, tags=tags, resolution="1m")
-                metrics[document["series"]["id"]] = (metric, series["kind"])
+                stored = ask("/api/v1/storage/document", metric=metric, tags=tags, resolution="1m", time=ahead)
+                header = {part["name"]: part["value"] for part in stored["document"]["header"]}
+                metrics[int(header["series"])] = (metric, series["kind"])
     return metrics
 
 
@@ -78,11 +83,14 @@ def main():
     with tempfile.TemporaryDirectory() as data_dir:
         daemon = start(data_dir)
         send = ["--url", URL, "--like", "host", "--hosts", HOSTS, "--interval", "10s"]
-        subprocess.run([f"{GRANARY}-bench", *send, "--history", "26h", "--pace", "max", "--keep", "--json"],
-                       check=True, stdout=subprocess.DEVNULL)
-        metrics = metrics_by_id()
-        daemon.terminate()
-        daemon.wait()
+        try:
+            subprocess.run([f"{GRANARY}-bench", *send, "--history", "26h", "--pace", "max", "--keep", "--json"],
+                           check=True, stdout=subprocess.DEVNULL)
+            metrics = metrics_by_id()
+        finally:
+            daemon.terminate()
+            if daemon.wait() != 0:
+                raise SystemExit(f"the daemon ended with {daemon.returncode}: is port {PORT} in use?")
         counts = [count_slots_and_bytes(data_dir, granularity, metrics) for granularity in GRANULARITIES]
         series = collections.Counter(metrics.values())
         print(f"{'metric':36}{'kind':>8}{'series':>8}" + "".join(f"{g:>8}" for g in GRANULARITIES))

@@ -92,7 +92,7 @@ pub struct Checkpointer {
 /// The trigger of the next checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Trigger {
-    /// The interval, counted from the end of the last checkpoint.
+    /// The interval, at most, counted from the end of the last checkpoint.
     Interval,
     /// A request.
     Requested,
@@ -174,6 +174,14 @@ impl Checkpointer {
         }
     }
 
+    /// Returns the time until the next checkpoint, at most an interval.
+    fn aligned(&self, interval: Duration) -> Duration {
+        let now = self.parts.clock.moment().believed;
+        let interval_ms = i64::try_from(interval.as_millis()).unwrap_or(i64::MAX);
+        let after = self.parts.store.checkpoint_after(now, interval_ms);
+        u64::try_from(after).map_or(interval, Duration::from_millis)
+    }
+
     /// Replaces the scheduled checkpoint. The new checkpoint is queued behind waiting messages, so
     /// a stop never waits for more than the running checkpoint.
     fn schedule(&mut self, trigger: Trigger, ctx: &mut Context<Self>) {
@@ -181,7 +189,8 @@ impl Checkpointer {
             ctx.cancel_future(scheduled);
         }
         self.trigger = trigger;
-        let after = trigger.delay(*self.parts.interval.get());
+        let interval = *self.parts.interval.get();
+        let after = trigger.delay(self.aligned(interval));
         self.next = Some(ctx.run_later(after, move |actor, ctx| {
             let is_done = actor.checkpoint();
             if is_done {

@@ -161,10 +161,11 @@ impl Cell {
 
     /// Returns the moment of the merged cell, as in Chan et al., "Updating Formulae and
     /// a Pairwise Algorithm for Computing Sample Variances" (1979); 0 when it is unknown.
+    #[inline]
     fn merged_m2(&self, other: &Self) -> f64 {
-        let (Some(m2), Some(other_m2)) = (self.level_moment(), other.level_moment()) else {
-            return 0.0;
-        };
+        // A reading of a counter ends here.
+        let Some(other_m2) = other.level_moment() else { return 0.0 };
+        let Some(m2) = self.level_moment() else { return 0.0 };
         let (n, other_n) = (f64::from(self.n), f64::from(other.n));
         // The distance of the means, times both counts: exact for whole numbers.
         let distance = other.sum * n - self.sum * other_n;
@@ -174,19 +175,24 @@ impl Cell {
 
     /// Returns the moment of a cell of values; `None` when it is unknown, and for a cell of a
     /// counter, whose sum does not follow from its readings.
+    #[inline]
     fn level_moment(&self) -> Option<f64> {
         let is_level = |value: f64| self.min <= value && value <= self.max;
-        let has_sum = match self.n {
-            1 => self.sum == self.first,
-            2 => self.sum == self.first + self.last,
+        let (m2, has_sum) = match self.n {
+            1 => (0.0, self.sum == self.first),
+            2 => (self.moment_of_two(), self.sum == self.first + self.last),
             n if self.min == self.max => {
                 let expected = f64::from(n) * self.min;
-                (self.sum - expected).abs() <= MOMENT_TOLERANCE.0 * expected.abs()
+                (0.0, (self.sum - expected).abs() <= MOMENT_TOLERANCE.0 * expected.abs())
             }
-            _ => true,
+            // Only cells of values have a moment.
+            _ => return (self.m2 > 0.0).then_some(self.m2),
         };
-        let is_known = has_sum && is_level(self.first) && is_level(self.last);
-        self.second_moment().filter(|_| is_known)
+        (has_sum && is_level(self.first) && is_level(self.last)).then_some(m2)
+    }
+
+    fn moment_of_two(&self) -> f64 {
+        (self.last - self.first) * (self.last - self.first) / 2.0
     }
 
     /// Returns the sum of the squared deviations of the values of a gauge or delta from their mean;
@@ -194,7 +200,7 @@ impl Cell {
     pub fn second_moment(&self) -> Option<f64> {
         match self.n {
             0 | 1 => Some(0.0),
-            2 => Some((self.last - self.first) * (self.last - self.first) / 2.0),
+            2 => Some(self.moment_of_two()),
             _ if self.min == self.max => Some(0.0),
             _ => (self.m2 > 0.0).then_some(self.m2),
         }

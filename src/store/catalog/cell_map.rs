@@ -134,6 +134,14 @@ impl CellMap {
         self.bytes += slot.rows[row].merge(lane, cell);
     }
 
+    /// Adds a row that the slot does not have.
+    pub(crate) fn add_row(&mut self, cursor: &mut SlotCursor, row: CellRow) {
+        let slot = &mut self.slots[cursor.slot];
+        let index = slot.enter(row.number(), &mut self.bytes);
+        self.bytes = self.bytes - slot.rows[index].bytes() + row.bytes();
+        slot.rows[index] = row;
+    }
+
     /// Returns the slots that begin within the range, ascending.
     pub(crate) fn slots(&self, range: Range<i64>) -> impl Iterator<Item = (i64, &SlotCells)> {
         self.indexes.range(range).map(|(start, index)| (*start, &self.slots[*index]))

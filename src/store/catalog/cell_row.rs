@@ -73,6 +73,24 @@ impl CellRow {
         Self { number, positions: [0; SERIES_PER_ROW], lone, whole: Vec::new() }
     }
 
+    /// Creates a row from the cells that are not empty, with memory for no more cells.
+    pub(super) fn of(number: u32, cells: &RowCells) -> Self {
+        let filled = || (0..).zip(cells).filter(|(_, cell)| !cell.is_empty());
+        let mut row = Self { number, positions: [0; SERIES_PER_ROW], lone: vec![], whole: vec![] };
+        for (position, (lane, _)) in (1..).zip(filled()) {
+            row.positions[lane as usize] = position;
+        }
+        let count = filled().count();
+        if filled().all(|(_, cell)| cell.n == 1 && LoneCell::new(cell).is_some()) {
+            row.lone.reserve_exact(count);
+            row.lone.extend(filled().filter_map(|(_, cell)| LoneCell::new(cell)));
+        } else {
+            row.whole.reserve_exact(count);
+            row.whole.extend(filled().map(|(_, cell)| *cell));
+        }
+        row
+    }
+
     /// Returns the number of the row.
     pub(super) fn number(&self) -> u32 {
         self.number
@@ -144,8 +162,16 @@ impl CellRow {
 
     /// Merges the row into the cells of a wider slot that begins `shift` milliseconds earlier.
     pub(super) fn merge_into(&self, shift: u32, cells: &mut RowCells) {
-        for (lane, merged) in cells.iter_mut().enumerate() {
-            if let Some(cell) = self.cell(lane).filter(|cell| !cell.is_empty()) {
+        let of_lanes = cells.iter_mut().zip(self.positions).filter(|(_, position)| *position > 0);
+        if self.is_lone() {
+            for (merged, position) in of_lanes {
+                merged.merge(&self.lone[usize::from(position) - 1].cell().shifted(shift));
+            }
+            return;
+        }
+        for (merged, position) in of_lanes {
+            let cell = &self.whole[usize::from(position) - 1];
+            if !cell.is_empty() {
                 merged.merge(&cell.shifted(shift));
             }
         }

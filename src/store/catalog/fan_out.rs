@@ -67,9 +67,12 @@ impl WideRow<'_> {
 
 impl<'a> FanOut<'a> {
     /// Groups the cells of the maps of this granularity and of finer granularities by slot.
-    pub(crate) fn new(granularity: &Granularity, maps: &'a [CellMap]) -> Self {
+    pub(crate) fn new(
+        granularity: &Granularity,
+        maps: impl IntoIterator<Item = &'a CellMap>,
+    ) -> Self {
         let mut slots: BTreeMap<i64, WideSlot<'a>> = BTreeMap::new();
-        for (start, cells) in maps.iter().flat_map(CellMap::all_slots) {
+        for (start, cells) in maps.into_iter().flat_map(CellMap::all_slots) {
             let wide_start = granularity.slot_start(UnixMillis(start)).0;
             let slot = slots.entry(wide_start).or_default();
             let part = slot.parts.len() as u32;
@@ -86,6 +89,21 @@ impl<'a> FanOut<'a> {
     /// Returns the slots that begin within the range, ascending.
     pub(crate) fn slots(&self, range: Range<i64>) -> impl Iterator<Item = (i64, &WideSlot<'a>)> {
         self.slots.range(range).map(|(start, slot)| (*start, slot))
+    }
+
+    /// Returns the merged cells.
+    pub(crate) fn merged(&self) -> CellMap {
+        let mut map = CellMap::default();
+        let mut cells = [Cell::EMPTY; SERIES_PER_ROW];
+        for (start, slot) in self.all_slots() {
+            let mut cursor = map.cursor(start);
+            for (number, pieces) in slot.rows() {
+                cells.fill(Cell::EMPTY);
+                pieces.merge_into(&mut cells);
+                map.add_row(&mut cursor, CellRow::of(number, &cells));
+            }
+        }
+        map
     }
 
     /// Returns all slots, ascending.
@@ -161,7 +179,18 @@ mod tests {
                 model.entry((wide, series)).or_insert(Cell::EMPTY).merge(&cell(wide));
             }
             let fan_out = FanOut::new(coarse, &maps);
+            let merged = fan_out.merged();
             let mut found = BTreeMap::new();
+            for (start, slot) in FanOut::new(coarse, [&merged]).all_slots() {
+                for (number, pieces) in slot.rows() {
+                    let mut row = [Cell::EMPTY; SERIES_PER_ROW];
+                    pieces.merge_into(&mut row);
+                    let filled = (0..).zip(row).filter(|(_, cell)| !cell.is_empty());
+                    found.extend(filled.map(|(lane, cell)| ((start, number * 64 + lane), cell)));
+                }
+            }
+            prop_assert_eq!(&found, &model);
+            found.clear();
             for (start, slot) in fan_out.all_slots() {
                 let numbers = slot.rows().map(|(number, _)| number);
                 prop_assert!(numbers.is_sorted_by(|number, next| number < next));

@@ -13,9 +13,10 @@ mod granularity;
 use std::{ops::Range, sync::atomic::Ordering};
 
 use super::{
-    catalog::{fan_out::FanOut, frozen::Frozen},
+    catalog::{cell_map::CellMap, fan_out::FanOut, frozen::Frozen},
     classes::Classes,
     documents::{Documents, local::LocalDocuments},
+    due::checkpoint_after,
     error::StoreError,
     file::{holes::Holes, names::JOURNAL_FILE, watched::written_by_this_thread},
     followed::Followed,
@@ -31,6 +32,9 @@ use granularity::GranularityStep;
 const ROWS_AT_ONCE: usize = 128;
 /// Number of rows of states that are searched for idle counters while the catalog is locked.
 const IDLE_ROWS_AT_ONCE: u32 = 8;
+/// Number of coarser levels for which the cells of a level are merged only once. With fewer, the
+/// merged cells would take more memory than their merges take time.
+const MERGED_FOR: usize = 3;
 /// Number of senders whose windows are stored at a time.
 const SENDERS_AT_ONCE: usize = 1024;
 
@@ -58,6 +62,13 @@ impl Store {
     pub fn checkpoint(&self, now: impl Into<Moment>) -> Result<CheckpointReport, StoreError> {
         let _one_at_a_time = self.inner.checkpointing.lock();
         self.checkpoint_held(now.into())
+    }
+
+    /// Returns the milliseconds from `now` until a checkpoint that runs at least once in an
+    /// interval.
+    pub fn checkpoint_after(&self, now: UnixMillis, interval_ms: i64) -> i64 {
+        let finest = &self.inner.granularities[GranularityIndex::FINEST];
+        checkpoint_after(finest, now, interval_ms)
     }
 
     /// Runs a checkpoint. The caller holds the lock of checkpoints.
@@ -222,9 +233,20 @@ impl Destinations<'_> {
     /// When the head cannot be read or written.
     fn write(&self, frozen: &Frozen, now: Moment) -> Result<Option<StoreError>, StoreError> {
         let mut postponed = None;
+        // The merged cells of the finest levels of a class, and the index after these levels.
+        let mut merged = (CellMap::default(), 0);
         for index in self.classes.indexes() {
             let level = &self.classes.levels()[index.0];
-            let cells = FanOut::new(level, &frozen.maps[self.classes.up_to(index)]);
+            let levels = self.classes.up_to(index);
+            if levels.len() == 1 {
+                merged = (CellMap::default(), levels.start);
+            } else if self.classes.coarser_count(index) >= MERGED_FOR {
+                let finer = &frozen.maps[merged.1..levels.end];
+                let cells = FanOut::new(level, [&merged.0].into_iter().chain(finer));
+                merged = (cells.merged(), levels.end);
+            }
+            let finer = &frozen.maps[merged.1..levels.end];
+            let cells = FanOut::new(level, [&merged.0].into_iter().chain(finer));
             let step = GranularityStep::new(self, index, frozen.through, &cells, now)?;
             postponed = postponed.or(step.run()?);
         }

@@ -109,6 +109,11 @@ impl Classes {
         first..level.0 + 1
     }
 
+    /// Returns the number of coarser levels of the same class.
+    pub(crate) fn coarser_count(&self, level: GranularityIndex) -> usize {
+        self.of_level(level).map_or(0, |class| class.range().end - level.0 - 1)
+    }
+
     /// Returns the next finer level of the same class.
     pub(crate) fn finer(&self, level: GranularityIndex) -> Option<GranularityIndex> {
         self.up_to(level).rev().nth(1).map(GranularityIndex)

@@ -72,6 +72,11 @@ impl Shape {
         self.0 & RATES != 0
     }
 
+    /// Returns true when all values of a level follow from the first.
+    fn is_single(self) -> bool {
+        self.0 >> (4 * (LAST + 1)) == 0 && !self.has_rates()
+    }
+
     pub(super) fn scale(self) -> Scale {
         Scale::from_power((self.0 & 7) as u8)
     }

@@ -26,6 +26,12 @@ pub(in crate::head) fn decode(
     let mut rest = bytes;
     let mut values = Reader { scale, shape, rest: &mut rest };
     let (first_value, first) = values.value(FIRST, 0)?;
+    if cell.n == 1 && shape.is_single() {
+        let value = scale.double(first);
+        cell.first = first_value;
+        (cell.last, cell.min, cell.max, cell.sum) = (value, value, value, value);
+        return Some(());
+    }
     let (last_value, last) = values.value(LAST, first)?;
     (cell.first, cell.last) = (first_value, last_value);
     let known = Known { n: cell.n, scale, first, last, first_value, last_value };

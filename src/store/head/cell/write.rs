@@ -40,15 +40,22 @@ pub(in crate::head) fn encode(cell: &Cell, elapsed: &mut Elapsed, out: &mut Vec<
     let Cell { n, first, last, min, max, sum, .. } = *cell;
     let is_within = min <= first && min <= last && max >= first && max >= last;
     let is_same = |value: f64, other: f64| value.to_bits() == other.to_bits();
+    let is_point = is_same(first, last);
     let scale = if is_within && !(is_same(min, first) && is_same(max, last)) {
         Scale::without_shift(&[first, last, min, max].into_iter())
+    } else if is_point {
+        Scale::without_shift(&[first].into_iter())
     } else {
         Scale::without_shift(&[first, last].into_iter())
     };
     let mut shape = Shape::new(scale, !is_within);
     let mut values = Writer { scale, shape: &mut shape, out };
     let first_number = values.value(FIRST, first, 0);
-    let last_number = values.value(LAST, last, first_number);
+    if n == 1 && is_within && [last, min, max, sum].iter().all(|value| is_same(*value, first)) {
+        // All other values follow from the only sample.
+        return shape;
+    }
+    let last_number = if is_point { first_number } else { values.value(LAST, last, first_number) };
     let known = Known {
         n,
         scale,

@@ -22,6 +22,9 @@ const RANK_SHIFT: u32 = 18;
 
 /// Appends the values.
 pub(super) fn write(values: &Values, times: &Times, buffers: &mut Buffers, out: &mut Vec<u8>) {
+    if is_single(values, times) {
+        return write_single(&values.first, buffers, out);
+    }
     let Values { sum, min, max, first, last, m2 } = values;
     let scale = scale_of(values);
     let [mut firsts, mut lasts, mut steps, mut lengths, mut off, mut ulps, mut moments] =
@@ -33,15 +36,7 @@ pub(super) fn write(values: &Values, times: &Times, buffers: &mut Buffers, out: 
     steps.extend_from_slice(&firsts);
     lengths.extend_from_slice(&lasts);
     unchain(base, &mut steps, &mut lengths);
-    let (levels, chain) = (choose(&firsts), choose(&steps));
-    let is_level = levels.bits() < chain.bits();
-    let head = if is_level {
-        Head { scale, flags: LEVEL | moment_flag, base: 0 }
-    } else {
-        Head { scale, flags: moment_flag, base }
-    };
-    let mut writer = Writer::new(head, false, out);
-    writer.chosen(if is_level { &levels } else { &chain });
+    let mut writer = write_first_stream(scale, (base, moment_flag), (&firsts, &steps), out);
     writer.stream(&lengths);
     let ends = firsts.iter().zip(&lasts);
     let below = |(min, (first, last)): (&f64, (&i64, &i64))| {
@@ -72,6 +67,50 @@ pub(super) fn write(values: &Values, times: &Times, buffers: &mut Buffers, out: 
     writer.stream(&ulps);
     writer.stream(&moments);
     buffers.whole.give([firsts, lasts, steps, lengths, off, ulps, moments]);
+}
+
+/// Returns true when each slot has one sample, from which all values follow.
+fn is_single(values: &Values, times: &Times) -> bool {
+    let Values { sum, min, max, first, last, m2: _ } = values;
+    let differs = first.iter().zip(last).zip(sum.iter().zip(min.iter().zip(max)));
+    let differs = differs.fold(0, |differs, ((first, last), (sum, (min, max)))| {
+        let first = first.to_bits();
+        let others = [last, sum, min, max].map(|value| value.to_bits() ^ first);
+        others.into_iter().fold(differs, |differs, other| differs | other)
+    });
+    differs == 0 && times.n.iter().all(|n| *n == 1)
+}
+
+/// Appends the values of slots with one sample each: all streams but the first contain zeros.
+fn write_single(first: &[f64], buffers: &mut Buffers, out: &mut Vec<u8>) {
+    let scale = Scale::of(first.iter().copied());
+    let [mut firsts, mut steps] = [(); 2].map(|()| buffers.whole.take());
+    firsts.extend(first.iter().map(|value| scale.number(*value)));
+    let base = firsts.first().copied().unwrap_or(0);
+    let before = std::iter::once(&base).chain(&firsts);
+    steps.extend(firsts.iter().zip(before).map(|(number, before)| number.wrapping_sub(*before)));
+    write_first_stream(scale, (base, 0), (&firsts, &steps), out);
+    buffers.whole.give([firsts, steps]);
+}
+
+/// Appends the head and the stream of first values: either as they are, or as differences from the
+/// previous last values, whichever is shorter.
+fn write_first_stream<'a>(
+    scale: Scale,
+    (base, flags): (i64, u8),
+    (firsts, steps): (&[i64], &[i64]),
+    out: &'a mut Vec<u8>,
+) -> Writer<'a> {
+    let (levels, chain) = (choose(firsts), choose(steps));
+    let is_level = levels.bits() < chain.bits();
+    let head = if is_level {
+        Head { scale, flags: LEVEL | flags, base: 0 }
+    } else {
+        Head { scale, flags, base }
+    };
+    let mut writer = Writer::new(head, false, out);
+    writer.chosen(if is_level { &levels } else { &chain });
+    writer
 }
 
 /// Appends the numbers of second moments; returns [`RANKED`] when they are ranks.
