@@ -177,6 +177,10 @@ pub const ROUTES: &[RouteRow] = &[
     row("POST", "/api/v1/admin/clock/confirm", Right::Control),
     row("POST", "/api/v1/admin/preallocate", Right::Control),
     row("POST", "/api/v1/admin/snapshot", Right::Control),
+    row("GET", "/api/v1/cluster/status", Right::Operate),
+    row("POST", "/api/v1/cluster/hand-over", Right::Control),
+    row("POST", "/api/v1/cluster/strike", Right::Control),
+    row("POST", "/api/v1/cluster/seed", Right::Control),
     row("POST PUT", "/-/reload", Right::Control),
 ];
 

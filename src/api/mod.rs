@@ -5,9 +5,10 @@
 //! handlers need: `ingest` (samples), `query` (the store's own queries), `prometheus` and
 //! `graphite` (queries by these APIs), `overview` (the daemon's state), `objects` (dashboards and
 //! annotations), `alerting` (alerts and silences), `admin` (changes to the whole store), `access`
-//! (keys and codes), `people` (users and sessions), and `health` and `page`, which are mostly open
-//! to all. All areas share the other files: connections, `guard`, bodies, answers. `scope` lets
-//! `caller` check the key, session or certificate of each request and record changes.
+//! (keys and codes), `people` (users and sessions), `cluster` (the operation of a cluster), and
+//! `health` and `page`, which are mostly open to all. All areas share the other files: connections,
+//! `guard`, bodies, answers. `scope` lets `caller` check the key, session or certificate of each
+//! request and record changes.
 
 mod access;
 mod admin;
@@ -15,6 +16,7 @@ mod alerting;
 mod answer;
 mod body;
 mod caller;
+mod cluster;
 mod connection;
 mod decompress;
 mod graphite;
@@ -35,6 +37,7 @@ pub use admin::AdminParts;
 pub use alerting::AlertingParts;
 pub use body::{Bodies, BodyLimits};
 pub use caller::{AccessParts, KeyFailures, Logins, ProviderLogins};
+pub use cluster::ClusterParts;
 pub use connection::{Connections, OneAtATime};
 pub(crate) use decompress::fuzz_decompress;
 pub use guard::HostNames;
@@ -116,6 +119,10 @@ pub fn routes(config: &mut ServiceConfig, default: &ProjectApi, others: &[Projec
     overview::routes(Scope::new(config, access, of_projects!(overview)));
     health::routes(Scope::new(config, access, of_projects!(admin)));
     admin::routes(Scope::new(config, access, of_projects!(admin)));
+    if let ClusterParts(Some(control)) = &admin.cluster {
+        crate::cluster::serving::routes(config, control);
+    }
+    cluster::routes(Scope::new(config, access, (admin.cluster.clone(), Vec::new())));
     people::routes(Scope::new(config, access, (access.clone(), Vec::new())));
     access::routes(Scope::new(config, access, (access.clone(), Vec::new())));
 }

@@ -5,6 +5,7 @@ mod audit;
 mod cardinality;
 mod cert;
 mod clock;
+mod cluster;
 mod config;
 mod diagnose;
 mod downgrade;
@@ -71,6 +72,7 @@ enum Command {
     Preallocate(preallocate::PreallocateArgs),
     Clock(clock::ClockArgs),
     Cert(cert::CertArgs),
+    Cluster(cluster::ClusterArgs),
     Snapshot(snapshot::SnapshotArgs),
     Restore(snapshot::RestoreArgs),
     Import(import::ImportArgs),
@@ -105,6 +107,7 @@ pub fn run() -> ExitCode {
         Command::Preallocate(args) => preallocate::preallocate(&args),
         Command::Clock(args) => clock::clock(&args),
         Command::Cert(args) => cert::cert(&args),
+        Command::Cluster(args) => cluster::cluster(&args),
         Command::Snapshot(args) => snapshot::snapshot(&args),
         Command::Restore(args) => snapshot::restore(&args),
         Command::Import(args) => import::import(&args),

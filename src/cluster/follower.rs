@@ -12,9 +12,11 @@ use serde_json::json;
 
 use super::{
     answer,
+    control::ClusterControl,
     forward::{self, Forwarder},
     metrics::NodeMetrics,
     node::Node,
+    serving,
 };
 use crate::replication::runner::{StatusReader, now_ms};
 
@@ -29,6 +31,8 @@ pub struct Follower {
     pub node: Node,
     /// The status of its replica.
     pub status: StatusReader,
+    /// The answers to other nodes.
+    pub control: ClusterControl,
     /// The client of requests to the holder.
     pub forwarder: Forwarder,
     /// The metrics of the node.
@@ -49,6 +53,7 @@ pub fn routes(config: &mut ServiceConfig, follower: &Follower) {
         config.route(path, web::get().to(readyz)).route(path, web::head().to(readyz));
     }
     config.route("/metrics", web::get().to(metrics));
+    serving::routes(config, &follower.control);
     config.default_service(web::to(forward::forward));
 }
 

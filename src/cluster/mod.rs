@@ -7,6 +7,7 @@
 //! one shard, number 0. Must never know: what requests mean.
 
 mod answer;
+pub mod control;
 pub mod follower;
 pub mod forward;
 pub mod lease;
@@ -14,10 +15,13 @@ pub mod log;
 pub mod metrics;
 pub mod node;
 pub mod nodes;
+pub mod secret;
 pub mod seed;
+pub mod serving;
 pub mod shard;
 pub mod upkeep;
 
+pub use control::{ClusterControl, ClusterStatus, NodeStatus, OrderRefusal};
 pub use follower::Follower;
 pub use forward::{ForwardLimits, Forwarder};
 pub use lease::Lease;

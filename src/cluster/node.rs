@@ -2,15 +2,29 @@
 //!
 //! Must never know: HTTP, what the holder does with the store.
 
-use std::{ops::ControlFlow, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    ops::ControlFlow,
+    path::PathBuf,
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use anyhow::Context;
-use tokio::{runtime::Handle, sync::watch, task::JoinHandle};
+use tokio::{
+    runtime::Handle,
+    sync::{Semaphore, watch},
+    task::JoinHandle,
+};
 
 use super::{
     ReplicaLog, SHARD,
     metrics::NodeMetrics,
     nodes::KnownNodes,
+    secret::KnownSecret,
+    seed::Seeding,
     shard::{SharedReplica, StoreShard},
     upkeep::UpkeepSettings,
 };
@@ -26,6 +40,8 @@ use crate::{
 
 /// The time limit for the confirmation of the first record of a log.
 const FOUNDED_WITHIN: Duration = Duration::from_secs(20);
+/// The maximum number of copies that are sent at the same time; more nodes wait.
+const COPIES_MAX: usize = 1;
 /// The time limit for the end of all uses of a replica.
 const UNUSED_WITHIN: Duration = Duration::from_secs(10);
 
@@ -64,6 +80,8 @@ pub struct Node {
     parts: NodeParts,
     connections: Connections,
     nodes: KnownNodes,
+    secret: KnownSecret,
+    copies: Arc<Semaphore>,
     replica: SharedReplica,
     metrics: NodeMetrics,
 }
@@ -80,12 +98,16 @@ impl Node {
         runtime: Handle,
     ) -> anyhow::Result<Self> {
         let medium = MongoMedium::open(uri, database).await;
-        let medium: Arc<dyn Medium> = Arc::new(medium.context("cluster.uri")?);
+        let medium = medium.context("cluster.uri")?;
+        let secret = KnownSecret::default();
+        runtime.spawn(secret.clone().learn(medium.clone()));
+        let medium: Arc<dyn Medium> = Arc::new(medium);
         let writer = Writer::start(&runtime, medium.clone());
         let connections = Connections { runtime, medium, writer };
         let metrics = NodeMetrics::new().context("register metrics")?;
         let (nodes, replica) = (KnownNodes::default(), SharedReplica::default());
-        Ok(Self { parts, connections, nodes, replica, metrics })
+        let copies = Arc::new(Semaphore::new(COPIES_MAX));
+        Ok(Self { parts, connections, nodes, secret, copies, replica, metrics })
     }
 
     /// Returns the settings.
@@ -103,6 +125,21 @@ impl Node {
         &self.metrics
     }
 
+    /// Returns the secret of the cluster.
+    pub fn secret(&self) -> &KnownSecret {
+        &self.secret
+    }
+
+    /// Returns the permits of copies that this node sends.
+    pub(super) fn copies(&self) -> &Arc<Semaphore> {
+        &self.copies
+    }
+
+    /// Returns the runtime of the connections to MongoDB.
+    pub(super) fn runtime(&self) -> &Handle {
+        &self.connections.runtime
+    }
+
     /// Returns the replica.
     pub fn replica(&self) -> &SharedReplica {
         &self.replica
@@ -114,8 +151,13 @@ impl Node {
     /// When the files cannot be used, or a thread cannot be started.
     pub fn join(&self, upkeep: UpkeepSettings) -> anyhow::Result<Membership> {
         let NodeParts { node, folder, .. } = &self.parts;
-        let (replica, nodes) = (self.replica.clone(), self.nodes.clone());
-        let shard = StoreShard::open(folder.clone(), upkeep, replica, nodes)?;
+        let ends = Arc::new(AtomicBool::new(false));
+        let (folder, nodes) = (folder.clone(), self.nodes.clone());
+        let (secret, node) = (self.secret.clone(), node.clone());
+        let metrics = self.metrics.clone();
+        let seeding = Seeding { node, folder, nodes, secret, metrics, ends: ends.clone() };
+        let node = &self.parts.node;
+        let shard = StoreShard::open(seeding, upkeep, self.replica.clone())?;
         let (changes, phase) = watch::channel(Phase::Follows);
         let role = Replica::new(SHARD, node.clone(), Timing::default(), fastrand::u64(..));
         let on_event = move |event: &Event, _: &StoreShard| note(event, &changes);
@@ -136,7 +178,7 @@ impl Node {
             self.connections.runtime.spawn(spreading),
             self.connections.runtime.spawn(show(self.metrics.clone(), status.clone())),
         ];
-        Ok(Membership { node: self.clone(), replicas, tasks, status, phase })
+        Ok(Membership { node: self.clone(), replicas, tasks, status, phase, ends })
     }
 }
 
@@ -191,12 +233,24 @@ pub struct Membership {
     tasks: [JoinHandle<()>; 2],
     status: StatusReader,
     phase: watch::Receiver<Phase>,
+    /// Ends a copy of another replica.
+    ends: Arc<AtomicBool>,
 }
 
 impl Membership {
     /// Returns the phase, and its changes.
     pub fn phase(&self) -> watch::Receiver<Phase> {
         self.phase.clone()
+    }
+
+    /// Returns the node.
+    pub(super) fn node(&self) -> &Node {
+        &self.node
+    }
+
+    /// Returns the replicas of the shards, while the membership lasts.
+    pub(super) fn replicas(&self) -> Weak<Vec<ReplicaHandle<StoreShard>>> {
+        Arc::downgrade(&self.replicas)
     }
 
     /// Returns the status of the replica.
@@ -238,6 +292,7 @@ impl Membership {
     /// store is still in use.
     pub fn end(self) -> bool {
         self.tasks.iter().for_each(JoinHandle::abort);
+        self.ends.store(true, Ordering::Relaxed);
         self.node.metrics.show(&self.status.get());
         let mut replicas = self.replicas;
         let watch = crate::clock::Stopwatch::start();

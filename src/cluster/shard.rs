@@ -4,20 +4,22 @@
 //! applies its own records while the node holds, and the shard only notes their numbers. Must
 //! never know: who holds, what records mean.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use parking_lot::Mutex;
 
 use super::{
-    nodes::KnownNodes,
-    seed,
+    seed::Seeding,
     upkeep::{Upkeep, UpkeepSettings},
 };
 use crate::{
     clock::{Clock, SystemClock},
     replication::{Body, Shard, ShardFault, ShardRow},
-    store::{Appender, ClosedStore, Folder, Medium, RecordSink, Replica, Store},
+    store::{
+        Appender, ClosedStore, Folder, Medium, RecordSink, Replica, Store, discard_replica,
+        finish_transfer,
+    },
 };
 
 /// The time limit for the end of all uses of the store.
@@ -29,6 +31,8 @@ enum State {
     New {
         /// The number of the last fence.
         passed: u64,
+        /// True if the disk has files of a replica that is not used any more.
+        discards: bool,
     },
     Following {
         replica: Box<Replica>,
@@ -107,10 +111,9 @@ impl SharedReplica {
 /// The replica as the thread of the replica uses it.
 #[derive(Debug)]
 pub struct StoreShard {
-    folder: PathBuf,
+    seeding: Seeding,
     upkeep: UpkeepSettings,
     replica: SharedReplica,
-    nodes: KnownNodes,
     /// The last known durable number. A failed read must not look like a lost disk.
     floor: Mutex<u64>,
 }
@@ -121,38 +124,57 @@ impl StoreShard {
     /// # Errors
     /// When the files cannot be used.
     pub fn open(
-        folder: PathBuf,
+        seeding: Seeding,
         upkeep: UpkeepSettings,
         replica: SharedReplica,
-        nodes: KnownNodes,
     ) -> anyhow::Result<Self> {
-        let shard = Self { folder, upkeep, replica, nodes, floor: Mutex::new(0) };
+        let shard = Self { seeding, upkeep, replica, floor: Mutex::new(0) };
         shard.reopen()?;
         Ok(shard)
     }
 
+    fn folder(&self) -> &Path {
+        &self.seeding.folder
+    }
+
     fn medium(&self) -> anyhow::Result<Arc<dyn Medium>> {
-        let medium = Folder::new(&self.folder);
-        let folder = self.folder.display();
+        let medium = Folder::new(self.folder());
+        let folder = self.folder().display();
         Ok(Arc::new(medium.with_context(|| format!("create the data directory {folder}"))?))
     }
 
     fn reopen(&self) -> anyhow::Result<()> {
+        // A kill or a fault of the disk may have interrupted the replacement of the files.
+        finish_transfer(self.folder())?;
         let medium = self.medium()?;
-        let folder = self.folder.display();
+        let folder = self.folder().display();
         let context = || format!("open the replica in {folder}");
-        let state = if Replica::exists(&medium).with_context(context)? {
-            let opened = Replica::open(medium, None, SystemClock.now());
-            let (store, replica) = opened.with_context(context)?;
-            tracing::info!(
-                data_dir = %folder,
-                series = store.all_series().len(),
-                applied = replica.applied(),
-                "opened the replica"
-            );
-            self.following(store, replica)?
-        } else {
-            State::New { passed: 0 }
+        // A damaged journal could be that of an embedded store, which a copy must not replace.
+        if !Replica::exists(&medium).with_context(context)? {
+            *self.replica.0.lock() = State::New { passed: 0, discards: false };
+            *self.floor.lock() = 0;
+            return Ok(());
+        }
+        let state = match Replica::open(medium, None, SystemClock.now()) {
+            Ok((store, replica)) => {
+                tracing::info!(
+                    data_dir = %folder,
+                    series = store.all_series().len(),
+                    applied = replica.applied(),
+                    "opened the replica"
+                );
+                self.following(store, replica)?
+            }
+            Err(cause) if cause.is_damage() => {
+                let cause: &dyn std::error::Error = &cause;
+                tracing::error!(
+                    cause,
+                    data_dir = %folder,
+                    "the replica is damaged: this node copies the one of another member"
+                );
+                State::New { passed: 0, discards: true }
+            }
+            Err(cause) => return Err(cause).with_context(context),
         };
         *self.replica.0.lock() = state;
         *self.floor.lock() = 0;
@@ -165,8 +187,31 @@ impl StoreShard {
         Ok(State::Following { replica: Box::new(replica), store, upkeep })
     }
 
+    /// Closes the replica, and begins as a node without one: it is copied from another member, or
+    /// the log is applied from its beginning. The files are replaced then.
+    pub(super) fn begin_anew(&self) {
+        if let State::Leading { .. } = &*self.replica.0.lock() {
+            tracing::warn!("this node holds the store now: it keeps its replica");
+            return;
+        }
+        if let Some(closed) = self.replica.close()
+            && !closed.wait(CLOSED_WITHIN)
+        {
+            tracing::warn!("a request still uses the store: this node keeps its replica");
+            if let Err(fault) = self.reopen() {
+                tracing::error!("{fault:#}");
+            }
+            return;
+        }
+        *self.replica.0.lock() = State::New { passed: 0, discards: true };
+        *self.floor.lock() = 0;
+    }
+
     /// Creates a replica with the first record of the log, before which the log has only fences.
-    fn found(&self, number: u64, bytes: &[u8]) -> anyhow::Result<State> {
+    fn found(&self, number: u64, bytes: &[u8], discards: bool) -> anyhow::Result<State> {
+        if discards {
+            discard_replica(self.folder())?;
+        }
         let medium = self.medium()?;
         let (store, mut replica) = Replica::open(medium, Some(bytes), SystemClock.now())?;
         for fence in 1..number {
@@ -180,8 +225,10 @@ impl StoreShard {
     fn apply_entry(&self, number: u64, body: &Body) -> anyhow::Result<()> {
         let mut state = self.replica.0.lock();
         match (&mut *state, body) {
-            (State::New { passed }, Body::Fence) => *passed = number,
-            (State::New { .. }, Body::Record(bytes)) => *state = self.found(number, bytes)?,
+            (State::New { passed, .. }, Body::Fence) => *passed = number,
+            (State::New { discards, .. }, Body::Record(bytes)) => {
+                *state = self.found(number, bytes, *discards)?;
+            }
             (State::Following { replica, .. }, Body::Fence) => {
                 replica.pass(number)?;
             }
@@ -198,7 +245,7 @@ impl StoreShard {
 impl Shard for StoreShard {
     fn applied(&self) -> u64 {
         match &*self.replica.0.lock() {
-            State::New { passed } => *passed,
+            State::New { passed, .. } => *passed,
             State::Following { replica, .. } => replica.applied(),
             State::Leading { applied, .. } => *applied,
             State::Closed => 0,
@@ -225,7 +272,7 @@ impl Shard for StoreShard {
             self.reopen().map_err(fault)?;
             return Err(ShardFault("a request still uses the store".to_owned()));
         }
-        let outcome = seed::seed(&self.folder, &self.nodes, row);
+        let outcome = self.seeding.seed(row);
         self.reopen().map_err(fault)?;
         outcome
     }

@@ -24,11 +24,11 @@ use super::{
 };
 use crate::{
     actors::lifelines,
-    api,
+    api::{self, ClusterParts},
     clock::{Clock, Stopwatch, SystemClock},
     cluster::{
-        self, Follower, ForwardLimits, Forwarder, Lease, Membership, Node, NodeParts, Phase,
-        UpkeepSettings, forward::FORWARDED_MAX,
+        self, ClusterControl, Follower, ForwardLimits, Forwarder, Lease, Membership, Node,
+        NodeParts, Phase, UpkeepSettings, forward::FORWARDED_MAX,
     },
     config::{ClusterSettings, Settings},
     store::Replica,
@@ -56,6 +56,11 @@ impl Holding {
     pub(super) fn begin(&self, metrics: &Metrics) -> Lease {
         metrics.add_cluster(&self.metrics);
         Lease::new(self.membership.status())
+    }
+
+    /// Returns the operation of the cluster; that of an embedded daemon has no means.
+    pub(super) fn parts(holding: Option<&Self>) -> ClusterParts {
+        ClusterParts(holding.map(|holding| ClusterControl::of(&holding.membership)))
     }
 
     /// Waits until another node can hold the store; forever for an embedded daemon.
@@ -210,6 +215,7 @@ impl Turn<'_> {
             node: self.node.clone(),
             status: membership.status(),
             forwarder,
+            control: ClusterControl::of(membership),
             metrics: self.node.metrics().clone(),
             hides_metrics: settings.security.access,
         };

@@ -202,7 +202,7 @@ impl Daemon {
         let checker = checker(settings, &store, &trusted, &background_stop, &lifelines)
             .map(|role| start_on_arbiter(&mut arbiters, role));
         let (known_settings, requests) = KnownSettings::new(sources.shown(settings));
-        let known = (keys, people, known_settings);
+        let known = (keys, people, known_settings, Holding::parts(holding.as_ref()));
         let shared = SharedState::open(settings, &store, &trusted, &metrics, known)?;
         let parts = api_parts(settings, store, &writer_handle, trusted, metrics, published, shared);
         let projects = all_projects(settings, &parts, cardinality)?;

@@ -11,9 +11,9 @@ use crate::{
     actors::{PublishedState, WriterHandle},
     alerts::Alertmanager,
     api::{
-        AccessParts, AdminParts, AlertingParts, ApiParts, Bodies, BodyLimits, HostNames,
-        KeyFailures, Logins, ObjectsParts, OverviewLimits, OverviewParts, ProviderLogins,
-        QueryParts, SparklineCache, Tails,
+        AccessParts, AdminParts, AlertingParts, ApiParts, Bodies, BodyLimits, ClusterParts,
+        HostNames, KeyFailures, Logins, ObjectsParts, OverviewLimits, OverviewParts,
+        ProviderLogins, QueryParts, SparklineCache, Tails,
     },
     clock::{Clock, SystemClock, TrustedClock},
     config::{LiveSettings, Settings, bounds},
@@ -39,7 +39,11 @@ pub(super) struct SharedState {
     pub(super) people: KnownPeople,
     pub(super) provider_logins: ProviderLogins,
     pub(super) settings: KnownSettings,
+    pub(super) cluster: ClusterParts,
 }
+
+/// The shared state that exists before the roles, and the operation of the cluster.
+type Known = (KnownKeys, KnownPeople, KnownSettings, ClusterParts);
 
 impl SharedState {
     pub(super) fn open(
@@ -47,7 +51,7 @@ impl SharedState {
         store: &Store,
         clock: &TrustedClock,
         metrics: &Metrics,
-        (keys, people, known_settings): (KnownKeys, KnownPeople, KnownSettings),
+        (keys, people, known_settings, cluster): Known,
     ) -> anyhow::Result<Self> {
         let hosts = known_hosts(settings, store, clock)?;
         let sources = settings.rule_sources(machine_name().as_deref());
@@ -69,6 +73,7 @@ impl SharedState {
             people,
             provider_logins,
             settings: known_settings,
+            cluster,
         })
     }
 }
@@ -98,20 +103,12 @@ pub(super) fn api_parts(
     clock: TrustedClock,
     metrics: Metrics,
     published: PublishedState,
-    SharedState {
-        hosts,
-        rules,
-        silences,
-        keys,
-        codes,
-        people,
-        provider_logins,
-        settings: known_settings,
-    }: SharedState,
+    shared: SharedState,
 ) -> ApiParts {
+    let SharedState { hosts, rules, silences, settings: known_settings, cluster, .. } = shared;
     let bodies = bodies(settings);
     let audit = Audit::new(&store, &metrics);
-    let who = (keys, codes, people, provider_logins);
+    let who = (shared.keys, shared.codes, shared.people, shared.provider_logins);
     let access = access_parts(settings, who, audit, &clock, &metrics, &bodies);
     let default = ProjectName::of_default();
     let limits = query_limits(settings, default);
@@ -140,12 +137,7 @@ pub(super) fn api_parts(
     };
     let objects = objects_parts(&store, &hosts, &metrics, &clock, &bodies);
     let alerting = alerting_parts(&rules, silences, &metrics, &clock, &bodies);
-    let snapshots = Snapshots::new(
-        store.clone(),
-        Arc::new(clock.clone()),
-        metrics.clone(),
-        settings.derive(snapshot_settings),
-    );
+    let snapshots = snapshots(settings, &store, &clock, &metrics);
     let admin = AdminParts {
         access: access.clone(),
         store,
@@ -164,6 +156,7 @@ pub(super) fn api_parts(
         series_limits: SeriesLimits::default(),
         query_limits: limits,
         settings: known_settings,
+        cluster,
     };
     let host_names = settings.derive(host_names);
     let proxies = settings.derive(|settings| settings.trusted_proxies.clone());
@@ -236,6 +229,16 @@ pub(super) fn alerting_parts(
     let (rules, clock, bodies) = (rules.clone(), clock.clone(), bodies.clone());
     let (receiver_tests, started) = (ReceiverTests::default(), SystemClock.now());
     AlertingParts { rules, silences, posted, clock, bodies, receiver_tests, started }
+}
+
+fn snapshots(
+    settings: &mut LiveSettings,
+    store: &Store,
+    clock: &TrustedClock,
+    metrics: &Metrics,
+) -> Snapshots {
+    let followed = settings.derive(snapshot_settings);
+    Snapshots::new(store.clone(), Arc::new(clock.clone()), metrics.clone(), followed)
 }
 
 fn snapshot_settings(settings: &Settings) -> SnapshotSettings {

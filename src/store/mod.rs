@@ -48,6 +48,7 @@ mod recovery;
 mod replica;
 mod snapshot;
 mod states;
+mod transfer;
 mod verify;
 mod view;
 
@@ -91,5 +92,10 @@ pub use rebuild::{RebuildReport, RebuildWork, RebuiltLevel, RebuiltTimes, plan_r
 pub use recovery::RecoveryReport;
 pub use replica::{Applied, DigestDifference, Replica, ReplicaFault, StoreDigest};
 pub use snapshot::{SnapshotReport, folder::SnapshotFolder, restore};
+pub use transfer::{
+    CopyLimits, OutgoingCopy, ReceivedCopy, TransferError,
+    incoming::receive_copy,
+    replacing::{discard_replica, finish_transfer},
+};
 pub use verify::{Fault, VerifyProgress, VerifyReport, verify};
 pub use view::{SampleLocations, Stretch, View};

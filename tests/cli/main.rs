@@ -65,6 +65,7 @@ mod remote_write;
 mod repair;
 mod replay;
 mod runaway;
+mod seeding;
 mod self_samples;
 mod senders;
 mod series_search;

@@ -27,7 +27,7 @@ const PROGRAMS: [&str; 2] = ["granary ", "curl "];
 const ENDLESS: [&str; 2] = ["granary tail", "curl -N"];
 
 /// The beginnings of commands that are only parsed, with the reason.
-const NOT_RUN: [(&str, &str); 43] = [
+const NOT_RUN: [(&str, &str); 44] = [
     ("(cd src/web", "builds for minutes, and writes to the home directory"),
     (".ci/run", "runs this test"),
     ("./deploy/quickstart.sh", "builds for minutes and runs until Ctrl-C; it is parsed below"),
@@ -52,6 +52,7 @@ const NOT_RUN: [(&str, &str); 43] = [
     ("granary alerts test-receiver", "no receivers are set up here, see receivers.rs"),
     ("granary alerts unack", "nothing fires here, see silences.rs"),
     ("granary-bench", "a fleet of 1,000 hosts takes minutes; see first_hour.rs for a small one"),
+    ("granary cluster", "needs a node of a cluster, see seeding.rs"),
     ("granary config diff --config /etc", "an installed file, see reload.rs"),
     ("granary diagnose --data-dir /var", "an installed daemon's data, see diagnose.rs"),
     ("granary import --format mongodump", "a dump of MongoDB, see import.rs"),

@@ -16,7 +16,7 @@ mod snapshot;
 
 use actix_web::http::Method;
 
-use super::{body::Bodies, caller::AccessParts, scope::Scope};
+use super::{body::Bodies, caller::AccessParts, cluster::ClusterParts, scope::Scope};
 use crate::{
     actors::{BudgetReport, WriterHandle},
     clock::TrustedClock,
@@ -50,6 +50,7 @@ pub struct AdminParts {
     pub series_limits: SeriesLimits,
     pub query_limits: LiveValue<QueryLimits>,
     pub settings: KnownSettings,
+    pub cluster: ClusterParts,
 }
 
 /// The routes.

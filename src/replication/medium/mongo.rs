@@ -30,6 +30,8 @@ use crate::{
 const JOURNAL: &str = "journal";
 const SHARDS: &str = "shards";
 const NODES: &str = "nodes";
+/// Texts that all nodes share.
+const TEXTS: &str = "shared";
 /// The time after which the outcome of a command counts as unknown.
 const COMMAND_SECONDS_MAX: u64 = 5;
 /// The time for a renewal of a lease, so that a lost one can be repeated within the lease.
@@ -67,6 +69,28 @@ impl MongoMedium {
         let client = Client::with_options(options).map_err(|_| Fault(uri.invalid_text()))?;
         let (database, seen) = (database.to_owned(), Mutex::default());
         Ok(Self(Arc::new(Inner { client, database, seen })))
+    }
+}
+
+impl MongoMedium {
+    /// Returns a text that all nodes share. The first node's proposal is stored.
+    ///
+    /// # Errors
+    /// MongoDB does not answer, or the stored document has another form.
+    pub async fn shared_text(&self, name: &str, proposed: &str) -> Result<String, Fault> {
+        let read = async {
+            let session = self.0.client.start_session().causal_consistency(true).await;
+            let mut session = session.map_err(|error| fault(&error))?;
+            let proposal = rawdoc! { "_id": name, "text": proposed };
+            self.0.write(Write::Insert, TEXTS, [proposal], &mut session).await?;
+            let rows = self.0.find_rows(TEXTS, doc! { "_id": name }, &mut session).await?;
+            let text = rows.first().and_then(|row| row.get_str("text").ok().map(str::to_owned));
+            text.ok_or_else(|| Fault(format!("the document {name:?} of {TEXTS} is damaged")))
+        };
+        let limit = Duration::from_secs(COMMAND_SECONDS_MAX);
+        timeout(limit, read).await.unwrap_or_else(|_| {
+            Err(Fault(format!("MongoDB did not answer within {COMMAND_SECONDS_MAX} seconds")))
+        })
     }
 }
 

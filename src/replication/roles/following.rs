@@ -169,6 +169,13 @@ pub(crate) fn floor_command(
     is_old.then(|| Command::RaiseFloor { shard, node: me.clone(), floor, joins: known.is_none() })
 }
 
+/// Returns the command with which a node that needs a snapshot becomes a member. Its floor is below
+/// the cut, so that it does not count as a member that has what was cut, and holds the cut back.
+pub(crate) fn waiting_command(shard: u16, row: &ShardRow, me: &NodeName) -> Command {
+    let floor = row.cut.saturating_sub(1);
+    Command::RaiseFloor { shard, node: me.clone(), floor, joins: true }
+}
+
 /// Applies the entries that continue the state, up to a gap.
 ///
 /// # Errors

@@ -194,6 +194,25 @@ fn a_member_below_the_cut_knows_the_row_while_no_snapshot_comes() {
 }
 
 #[test]
+fn a_node_holds_the_cut_back_while_it_waits_for_a_snapshot() {
+    let mut memory = shard(5, &[("a", 5)]);
+    memory.execute(&Command::RaiseCut { shard: 0, epoch: 1, cut: 5 });
+    let mut b = replica("b", None, true);
+    (0..9).for_each(|second| drop(act(&mut memory, second * 1000, &mut b, &mut Broken)));
+    assert_eq!(members(&memory), [("a".to_owned(), 5), ("b".to_owned(), 4)]);
+    assert!(!memory.shard(0).unwrap().has_cut(&name("b")));
+    // The snapshot arrives, and the node has what was cut.
+    let shared: Rc<RefCell<Shared>> = Rc::default();
+    let mut source = ToyShard::open(0, 0, shared.clone());
+    (1..=5).for_each(|number| source.apply(number, &record(number).body).unwrap());
+    source.sync();
+    let mut state = ToyShard::open(1, 0, shared);
+    let mut b = replica("b", None, true);
+    (0..9).for_each(|second| drop(act(&mut memory, second * 1000, &mut b, &mut state)));
+    assert_eq!(members(&memory), [("a".to_owned(), 5), ("b".to_owned(), 5)]);
+}
+
+#[test]
 fn a_holder_knows_how_long_a_member_held_back_before_its_lease() {
     let mut memory = shard(1, &[("a", 0), ("b", 0)]);
     let mut state = ToyShard::open(0, 0, Rc::default());

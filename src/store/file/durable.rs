@@ -62,7 +62,7 @@ fn sync_above(path: &Path, sync: &mut dyn FnMut(&Path) -> io::Result<()>) -> io:
 }
 
 /// Creates a file, for the daemon's user alone.
-pub(super) fn create_file(path: &Path) -> io::Result<File> {
+pub(crate) fn create_file(path: &Path) -> io::Result<File> {
     let flags = OFlags::NOFOLLOW.bits() as i32;
     let mut options = OpenOptions::new();
     options.read(true).write(true).create_new(true).mode(FILE_MODE).custom_flags(flags);

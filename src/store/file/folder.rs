@@ -211,6 +211,16 @@ impl Medium for Folder {
     fn copy(&self, name: &str, target: &Path) -> io::Result<u64> {
         copy_file(&self.path(name)?, target)
     }
+
+    fn link(&self, name: &str, target: &Path) -> io::Result<u64> {
+        let path = self.path(name)?;
+        match fs::hard_link(&path, target) {
+            Ok(()) => Ok(fs::metadata(target)?.len()),
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => Err(cause),
+            // The file system has no links, or the target is on another one.
+            Err(_) => copy_file(&path, target),
+        }
+    }
 }
 
 fn backend(name: &str, file: File) -> io::Result<Box<dyn StorageBackend>> {

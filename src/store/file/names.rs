@@ -18,7 +18,7 @@ pub(crate) const HEAD_FILE: &str = "head.redb";
 /// The name of the objects' file.
 pub(crate) const OBJECTS_FILE: &str = "objects.redb";
 /// The folder of partitions, with a folder for each granularity.
-const FOLDER: &str = "partitions";
+pub(crate) const PARTITIONS_FOLDER: &str = "partitions";
 /// The suffix of the names of files with tables.
 pub(crate) const FILE_END: &str = ".redb";
 /// The suffix of a segment's name, after the name of its partition and a number.
@@ -30,7 +30,7 @@ const FILE_NAMES: [(i64, &str); 3] =
 
 /// Returns the folder of a granularity's files below the data directory.
 pub(crate) fn partition_folder(granularity: &Granularity) -> String {
-    format!("{FOLDER}/{}", granularity.name)
+    format!("{PARTITIONS_FOLDER}/{}", granularity.name)
 }
 
 /// Returns the name of a partition's file below the data directory.
@@ -82,10 +82,11 @@ pub(crate) fn partition_start(name: &str) -> Option<UnixMillis> {
 pub(crate) fn granularities_with_files(
     medium: &Arc<dyn Medium>,
 ) -> Result<Vec<String>, StoreError> {
-    let fault = |cause| StoreError::Io { operation: "list", file: FOLDER.to_owned(), cause };
-    let mut names = medium.folders(FOLDER).map_err(fault)?;
+    let fault =
+        |cause| StoreError::Io { operation: "list", file: PARTITIONS_FOLDER.to_owned(), cause };
+    let mut names = medium.folders(PARTITIONS_FOLDER).map_err(fault)?;
     let mut failed = None;
-    names.retain(|name| match medium.list(&format!("{FOLDER}/{name}")) {
+    names.retain(|name| match medium.list(&format!("{PARTITIONS_FOLDER}/{name}")) {
         Ok(files) => files.iter().any(|file| file.ends_with(FILE_END)),
         Err(cause) => {
             failed = Some(cause);
@@ -100,11 +101,12 @@ pub(crate) fn folders_without_partitions(
     medium: &Arc<dyn Medium>,
 ) -> Result<Vec<String>, StoreError> {
     let with_files = granularities_with_files(medium)?;
-    let fault = |cause| StoreError::Io { operation: "list", file: FOLDER.to_owned(), cause };
-    let names = medium.folders(FOLDER).map_err(fault)?.into_iter();
+    let fault =
+        |cause| StoreError::Io { operation: "list", file: PARTITIONS_FOLDER.to_owned(), cause };
+    let names = medium.folders(PARTITIONS_FOLDER).map_err(fault)?.into_iter();
     let is_unused =
         |name: &String| split_level(name).0.parse::<Span>().is_ok() && !with_files.contains(name);
-    Ok(names.filter(is_unused).map(|name| format!("{FOLDER}/{name}")).collect())
+    Ok(names.filter(is_unused).map(|name| format!("{PARTITIONS_FOLDER}/{name}")).collect())
 }
 
 /// Returns the names of all files except the journal's, the head first.
@@ -119,8 +121,10 @@ pub(crate) fn data_files(medium: &Arc<dyn Medium>) -> Result<Vec<String>, StoreE
             names.push(file.to_owned());
         }
     }
-    for granularity in medium.folders(FOLDER).map_err(fault("list", FOLDER))? {
-        let folder = format!("{FOLDER}/{granularity}");
+    for granularity in
+        medium.folders(PARTITIONS_FOLDER).map_err(fault("list", PARTITIONS_FOLDER))?
+    {
+        let folder = format!("{PARTITIONS_FOLDER}/{granularity}");
         let files = medium.list(&folder).map_err(fault("list", &folder))?;
         let is_data = |name: &String| name.ends_with(FILE_END) || name.ends_with(SEGMENT_END);
         let files = files.into_iter().filter(is_data);

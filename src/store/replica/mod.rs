@@ -282,6 +282,6 @@ impl Store {
         let Some(first) = problems.first() else { return Ok(()) };
         let problem =
             format!("this replica is incomplete: copy it again from another node ({first})");
-        Err(StoreError::Mismatch { file: JOURNAL_FILE.to_owned(), problem })
+        Err(StoreError::Corrupt { file: JOURNAL_FILE.to_owned(), problem })
     }
 }

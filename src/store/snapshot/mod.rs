@@ -61,10 +61,21 @@ impl Store {
         now: impl Into<Moment>,
         progress: &mut dyn FnMut(&str),
     ) -> Result<SnapshotReport, StoreError> {
-        let now = now.into();
+        self.copy_files(target, now.into(), (Segments::Copied, &|| false), progress)
+    }
+
+    /// Copies a consistent state; see [`Self::snapshot`]. Copies with linked segments need little
+    /// space, and have no audit. The copy ends with an error when `stops` returns true.
+    pub(crate) fn copy_files(
+        &self,
+        target: &Path,
+        now: Moment,
+        (kind, stops): (Segments, &dyn Fn() -> bool),
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<SnapshotReport, StoreError> {
         make_folder(target, |folder| {
             let (made, segments) = (BTreeMap::new(), BTreeMap::new());
-            let mut copies = Copies { store: self, folder, made, segments };
+            let mut copies = Copies { store: self, folder, kind, stops, made, segments };
             for _ in 0..PASSES {
                 copies.copy_changed(false, progress)?;
             }
@@ -94,7 +105,10 @@ impl Store {
                 bytes += copied.map_err(fault("copy", &to))?;
                 files.push(OBJECTS_FILE.to_owned());
             }
-            let (audit, audit_bytes) = copy_audit(self, folder, progress)?;
+            let (audit, audit_bytes) = match kind {
+                Segments::Copied => copy_audit(self, folder, progress)?,
+                Segments::Linked => (0, 0),
+            };
             bytes += audit_bytes;
             progress(JOURNAL_FILE);
             let medium: Arc<dyn Medium> = Arc::new(Folder::at(folder));
@@ -105,6 +119,15 @@ impl Store {
             Ok(SnapshotReport { path: target.to_owned(), files, bytes })
         })
     }
+}
+
+/// The way in which segments, which never change, become part of a copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Segments {
+    /// Segments are files of the copy.
+    Copied,
+    /// Segments are links to files of the store, where the file system has links.
+    Linked,
 }
 
 /// Copies the files of the audit. Returns their number and their size in bytes.
@@ -131,6 +154,8 @@ fn copy_audit(
 struct Copies<'a> {
     store: &'a Store,
     folder: &'a Path,
+    kind: Segments,
+    stops: &'a dyn Fn() -> bool,
     made: BTreeMap<PartitionId, CopiedPartition>,
     /// The copied segments by name, with their sizes in bytes. Segments never change, but when a
     /// partition replaces another partition, its segments may have the same names.
@@ -156,6 +181,9 @@ impl Copies<'_> {
     ) -> Result<(), StoreError> {
         let inner = &self.store.inner;
         for partition in inner.documents.files() {
+            if (self.stops)() {
+                return Err(fault("copy", self.folder)(io::ErrorKind::Interrupted.into()));
+            }
             self.copy_segments(&partition, held, progress)?;
             let stamp = partition.file.stamp();
             let is_same = |made: &CopiedPartition| {
@@ -214,7 +242,12 @@ impl Copies<'_> {
             if let Some(parent) = to.parent() {
                 create_folders(parent).map_err(fault("create", parent))?;
             }
-            match self.store.inner.medium.copy(name, &to) {
+            let medium = &self.store.inner.medium;
+            let copied = match self.kind {
+                Segments::Copied => medium.copy(name, &to),
+                Segments::Linked => medium.link(name, &to),
+            };
+            match copied {
                 Ok(bytes) => {
                     self.segments.insert(name.to_owned(), (segment, bytes));
                 }
@@ -307,7 +340,7 @@ fn copy_folder(
 }
 
 /// Makes the names in a folder, and in the folders below, durable.
-fn sync_folders(folder: &Path) -> Result<(), StoreError> {
+pub(crate) fn sync_folders(folder: &Path) -> Result<(), StoreError> {
     for entry in fs::read_dir(folder).map_err(fault("list", folder))? {
         let path = entry.map_err(fault("list", folder))?.path();
         if path.is_dir() {
@@ -317,7 +350,7 @@ fn sync_folders(folder: &Path) -> Result<(), StoreError> {
     sync(folder)
 }
 
-fn sync(path: &Path) -> Result<(), StoreError> {
+pub(crate) fn sync(path: &Path) -> Result<(), StoreError> {
     File::open(path).and_then(|file| file.sync_all()).map_err(fault("sync", path))
 }
 
@@ -326,6 +359,8 @@ fn make_folder(
     target: &Path,
     fill: impl FnOnce(&Path) -> Result<SnapshotReport, StoreError>,
 ) -> Result<SnapshotReport, StoreError> {
+    // Without a slash at the end, so that the temporary name is beside the target.
+    let target: &Path = &target.components().collect::<PathBuf>();
     let occupied = fs::read_dir(target).is_ok_and(|mut entries| entries.next().is_some());
     if occupied {
         return Err(StoreError::Mismatch {
@@ -357,6 +392,9 @@ fn make_folder(
     filled
 }
 
-fn fault<'a>(operation: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> StoreError + 'a {
+pub(crate) fn fault<'a>(
+    operation: &'static str,
+    path: &'a Path,
+) -> impl FnOnce(io::Error) -> StoreError + 'a {
     move |cause| StoreError::Io { operation, file: path.display().to_string(), cause }
 }

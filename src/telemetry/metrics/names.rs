@@ -164,7 +164,7 @@ pub const METRIC_NAMES: [(&str, &str); 104] = [
 ];
 
 /// The names of the metrics of a node of a cluster, with their help texts.
-pub const CLUSTER_METRICS: [(&str, &str); 13] = [
+pub const CLUSTER_METRICS: [(&str, &str); 16] = [
     ("granary_cluster_holds", "1 while this node holds the store"),
     ("granary_cluster_epoch", "Epoch of the holder, as this node knows it"),
     ("granary_cluster_applied_record", "Number of the last record that this node applied"),
@@ -173,6 +173,18 @@ pub const CLUSTER_METRICS: [(&str, &str); 13] = [
     ("granary_cluster_takes_total", "Times that this node took the store"),
     ("granary_cluster_losses_total", "Leases and takes that another node ended"),
     ("granary_cluster_seeds_total", "Copies of the replica from another node"),
+    (
+        "granary_cluster_copy_received_bytes_total",
+        "Bytes of copies from other nodes, also of failed ones",
+    ),
+    (
+        "granary_cluster_copies_sent_total",
+        "Copies of this node's replica that other nodes received",
+    ),
+    (
+        "granary_cluster_copy_sent_bytes_total",
+        "Bytes of copies for other nodes, also of failed ones",
+    ),
     ("granary_cluster_records_total", "Records that MongoDB confirmed to this node"),
     ("granary_cluster_record_bytes_total", "Bytes of the confirmed records"),
     ("granary_cluster_unknown_outcomes_total", "Commands whose outcome MongoDB did not report"),

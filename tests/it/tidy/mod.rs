@@ -99,6 +99,20 @@ const MAY_USE: [(&str, &[&str]); 26] = [
         ],
     ),
     (
+        "cluster",
+        &[
+            "model",
+            "access",
+            "clock",
+            "store",
+            "publish",
+            "replication",
+            "telemetry",
+            "kept",
+            "actors",
+        ],
+    ),
+    (
         "api",
         &[
             "model",
@@ -114,20 +128,7 @@ const MAY_USE: [(&str, &[&str]); 26] = [
             "notify",
             "kept",
             "actors",
-        ],
-    ),
-    (
-        "cluster",
-        &[
-            "model",
-            "access",
-            "clock",
-            "store",
-            "publish",
-            "replication",
-            "telemetry",
-            "kept",
-            "actors",
+            "cluster",
         ],
     ),
     (
@@ -185,6 +186,7 @@ const MAY_USE: [(&str, &[&str]); 26] = [
             "alerts",
             "kept",
             "actors",
+            "cluster",
             "config",
             "daemon",
         ],

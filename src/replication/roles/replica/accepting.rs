@@ -7,7 +7,7 @@ use crate::replication::{
     mutants::{Mutant, is_on},
     roles::{
         cutting::{Cut, Cutter},
-        following::{Followed, Follower, floor_command},
+        following::{Followed, Follower, floor_command, waiting_command},
         insertion::Settled,
         lanes::{Lane, LaneState, Ticket},
         lease::{Lease, Watch},
@@ -126,7 +126,16 @@ impl Replica {
             Followed::Below(row) => {
                 self.watch.note(&row, lane.sent_ms, now_ms, &self.timing);
                 self.row = Some(row.clone());
-                self.seed(now_ms, &row, state, events);
+                match &mut self.role {
+                    // Otherwise the cut could pass the snapshot before it has arrived.
+                    Role::Following(follower)
+                        if self.joins && !row.members.contains_key(&self.me) =>
+                    {
+                        follower.send_floor(waiting_command(self.shard, &row, &self.me));
+                        self.lanes[Lane::Log as usize].due_ms = now_ms;
+                    }
+                    _ => self.seed(now_ms, &row, state, events),
+                }
             }
             Followed::Row { row, has_more } => {
                 let sent_ms = lane.sent_ms;

@@ -8,7 +8,7 @@
 pub(super) mod copy;
 mod frame;
 pub(crate) mod read;
-mod spare;
+pub(crate) mod spare;
 
 use std::{io, sync::Arc};
 
@@ -21,7 +21,7 @@ use crate::store::{
 };
 
 /// The folder of the files.
-const FOLDER: &str = "journal";
+pub(crate) const FOLDER: &str = "journal";
 const FILE_END: &str = ".log";
 /// The default size from which the log continues in a new file.
 pub(super) const FILE_BYTES: u64 = 4 << 20;

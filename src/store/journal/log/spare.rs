@@ -9,7 +9,7 @@ use super::{name_of, write_zeros};
 use crate::store::file::{database::UNFINISHED, medium::Medium};
 
 /// The folder of spare files.
-const FOLDER: &str = "reserve";
+pub(crate) const FOLDER: &str = "reserve";
 /// The suffix of the names of spare files.
 const SPARE_END: &str = ".spare";
 /// The suffix of the names of used files, which are not zeros yet.

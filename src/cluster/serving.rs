@@ -1,0 +1,198 @@
+//! The requests of other nodes: a copy of this node's replica, and the order to copy it anew.
+//!
+//! Both need the secret of the cluster. Must never know: users, keys.
+
+use std::{
+    io::{self, BufWriter, Write},
+    pin::pin,
+    thread,
+    time::Duration,
+};
+
+use actix_web::{
+    HttpRequest, HttpResponse,
+    http::{StatusCode, header},
+    web::{self, ServiceConfig},
+};
+use bytes::Bytes;
+use futures_util::stream;
+use serde_json::json;
+use tokio::{
+    sync::{
+        OwnedSemaphorePermit,
+        mpsc::{Sender, channel},
+    },
+    time::timeout,
+};
+
+use super::{
+    control::ClusterControl,
+    seed::{SEED_PATH, SNAPSHOT_PATH},
+};
+use crate::clock::{Clock, Stopwatch, SystemClock};
+
+/// The niceness that the thread of a copy adds.
+const NICENESS: i32 = 10;
+/// The time after which a receiver that takes nothing is given up.
+const STALLED_AFTER: Duration = Duration::from_secs(300);
+const CHUNK_BYTES: usize = 256 << 10;
+/// The number of chunks in memory.
+const CHUNKS: usize = 4;
+
+/// Registers the routes for one HTTP worker.
+pub fn routes(config: &mut ServiceConfig, control: &ClusterControl) {
+    config.service(
+        web::scope("/cluster/v1")
+            .app_data(web::Data::new(control.clone()))
+            .route(tail(SNAPSHOT_PATH), web::get().to(snapshot))
+            .route(tail(SEED_PATH), web::post().to(seed)),
+    );
+}
+
+/// Returns a path below the scope.
+fn tail(path: &'static str) -> &'static str {
+    path.strip_prefix("/cluster/v1").unwrap_or(path)
+}
+
+fn error(status: StatusCode, word: &str, message: impl std::fmt::Display) -> HttpResponse {
+    let (error, message) = (word.to_owned(), message.to_string());
+    HttpResponse::build(status).json(granary_protocol::ErrorAnswer { error, message })
+}
+
+/// Refuses requests without the secret.
+fn refusal(request: &HttpRequest, control: &ClusterControl) -> Option<HttpResponse> {
+    let Some(secret) = control.node().secret().get() else {
+        let message = "this node has not read the secret of the cluster yet";
+        return Some(error(StatusCode::SERVICE_UNAVAILABLE, "not_ready", message));
+    };
+    let header = request.headers().get(header::AUTHORIZATION);
+    let given = header.and_then(|value| value.to_str().ok()).unwrap_or_default();
+    (!secret.admits(given)).then(|| {
+        let message = "only nodes of this cluster may send this request";
+        error(StatusCode::UNAUTHORIZED, "unauthorized", message)
+    })
+}
+
+/// Streams a copy of this node's replica.
+async fn snapshot(request: HttpRequest, control: web::Data<ClusterControl>) -> HttpResponse {
+    if let Some(refusal) = refusal(&request, &control) {
+        return refusal;
+    }
+    if control.node().replica().store().is_none() {
+        let message = "this node has no replica at present";
+        return error(StatusCode::SERVICE_UNAVAILABLE, "no_replica", message);
+    }
+    let Ok(permit) = control.node().copies().clone().try_acquire_owned() else {
+        let message = "this node sends a copy to another node at present";
+        return error(StatusCode::SERVICE_UNAVAILABLE, "busy", message);
+    };
+    let peer = request.peer_addr().map(|peer| peer.to_string()).unwrap_or_default();
+    let (sender, chunks) = channel(CHUNKS);
+    let control = ClusterControl::clone(&control);
+    let send = move || send_copy(&control, &peer, &sender, permit);
+    if let Err(cause) = thread::Builder::new().name("snapshot".to_owned()).spawn(send) {
+        return error(StatusCode::SERVICE_UNAVAILABLE, "busy", cause);
+    }
+    let chunks = stream::unfold(chunks, |mut chunks| async {
+        let chunk = chunks.recv().await?;
+        Some((chunk, chunks))
+    });
+    HttpResponse::Ok().content_type("application/x-tar").streaming(chunks)
+}
+
+/// Sends a copy, and logs the outcome.
+fn send_copy(
+    control: &ClusterControl,
+    to: &str,
+    chunks: &Sender<io::Result<Bytes>>,
+    _permit: OwnedSemaphorePermit,
+) {
+    let niceness = rustix::process::getpriority_process(None)
+        .and_then(|niceness| rustix::process::setpriority_process(None, niceness + NICENESS));
+    if let Err(cause) = niceness {
+        tracing::debug!(%cause, "cannot lower the priority of a copy");
+    }
+    let watch = Stopwatch::start();
+    tracing::info!(to, "another node copies this replica");
+    match write_copy(control, chunks) {
+        Ok((through, bytes)) => {
+            control.node().metrics().shown.copies_sent.inc();
+            let elapsed_ms = watch.elapsed().as_millis() as u64;
+            tracing::info!(to, through, bytes, elapsed_ms, "sent a copy of this replica");
+        }
+        Err(cause) => {
+            tracing::warn!(to, cause = format!("{cause:#}"), "cannot send a copy of this replica");
+            // The receiver must not take a part for the whole.
+            let broken = io::Error::other("the copy failed");
+            let runtime = control.node().runtime();
+            drop(runtime.block_on(async { timeout(LOOK, chunks.send(Err(broken))).await }));
+        }
+    }
+}
+
+fn write_copy(
+    control: &ClusterControl,
+    chunks: &Sender<io::Result<Bytes>>,
+) -> anyhow::Result<(u64, u64)> {
+    let node = control.node();
+    let role = control.role();
+    let is_over: &dyn Fn() -> bool = &|| control.role() != role;
+    let copy = {
+        let store = node.replica().store();
+        let store = store.ok_or_else(|| anyhow::anyhow!("the store is closed"))?;
+        store.prepare_copy(&node.parts().folder, SystemClock.moment(), is_over)?
+    };
+    let runtime = node.runtime().clone();
+    let sent = &node.metrics().shown.copy_sent_bytes;
+    let to = Chunked { chunks, runtime, sent, is_over };
+    copy.write_to(BufWriter::with_capacity(CHUNK_BYTES, to))?;
+    Ok((copy.through(), copy.bytes()))
+}
+
+/// A writer into the body of a response.
+struct Chunked<'a> {
+    chunks: &'a Sender<io::Result<Bytes>>,
+    runtime: tokio::runtime::Handle,
+    sent: &'a prometheus::IntCounter,
+    /// Returns true when this node changes its role: its server waits for running requests.
+    is_over: &'a dyn Fn() -> bool,
+}
+
+/// The interval at which a copy that waits looks whether it is over.
+const LOOK: Duration = Duration::from_millis(500);
+
+impl Write for Chunked<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut sent = pin!(self.chunks.send(Ok(Bytes::copy_from_slice(bytes))));
+        let watch = Stopwatch::start();
+        loop {
+            if (self.is_over)() {
+                return Err(io::Error::other("this node changes its role"));
+            }
+            match self.runtime.block_on(async { timeout(LOOK, &mut sent).await }) {
+                Ok(Ok(())) => {
+                    self.sent.inc_by(bytes.len() as u64);
+                    return Ok(bytes.len());
+                }
+                Ok(Err(_)) => return Err(io::ErrorKind::BrokenPipe.into()),
+                Err(_) if watch.elapsed() < STALLED_AFTER => {}
+                Err(_) => return Err(io::ErrorKind::TimedOut.into()),
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Lets this node copy its replica anew.
+async fn seed(request: HttpRequest, control: web::Data<ClusterControl>) -> HttpResponse {
+    if let Some(refusal) = refusal(&request, &control) {
+        return refusal;
+    }
+    match control.begin_anew() {
+        Ok(()) => HttpResponse::Accepted().json(json!({ "node": control.name().as_str() })),
+        Err(fault) => error(StatusCode::CONFLICT, "refused", fault),
+    }
+}
