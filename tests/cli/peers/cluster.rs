@@ -71,7 +71,7 @@ impl Cluster {
         // A node that does not know the present holder yet asks for a repetition.
         wait_until("an answer", || {
             let output = self.nodes[node].run_query(&args);
-            answer = output.status.success().then(|| output.stdout);
+            answer = output.status.success().then_some(output.stdout);
             answer.is_some()
         });
         let answer: Value = serde_json::from_slice(&answer.unwrap()).unwrap();
