@@ -58,8 +58,8 @@ enum ClusterCommand {
     },
     /// Let a member replace its replica by a copy of another member's
     ///
-    /// The node applies the log again instead, if all its records are still there. The node does not
-    /// hold the store meanwhile, and keeps its replica when no member sends a copy.
+    /// The node applies the log again instead, if all its records are still there. The node does
+    /// not hold the store meanwhile, and keeps its replica when no member sends a copy.
     Seed {
         /// Name of the node
         node: String,

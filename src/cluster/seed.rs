@@ -70,7 +70,8 @@ impl Seeding {
     /// cut, the most recent one first. The store is closed meanwhile.
     ///
     /// # Errors
-    /// When no member has a replica that is new enough, or the copy failed: the files are unchanged.
+    /// When no member has a replica that is new enough, or the copy failed. The files are
+    /// unchanged.
     pub fn seed(&self, row: &ShardRow) -> Result<(), ShardFault> {
         let mut members: Vec<_> = row
             .members
@@ -157,8 +158,8 @@ pub(super) fn refusal(body: &str) -> String {
     answer.map_or_else(|_| "it is no node of a cluster".to_owned(), |answer| answer.message)
 }
 
-/// The body of a response, read by a thread of its own: a member whose machine is gone sends nothing
-/// more, and the client would wait for it.
+/// The body of a response, read by a thread of its own: a member whose machine is gone sends
+/// nothing more, and the client would wait for it.
 struct Chunks {
     parts: Receiver<io::Result<Vec<u8>>>,
     rest: io::Cursor<Vec<u8>>,

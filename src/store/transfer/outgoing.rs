@@ -55,7 +55,8 @@ impl Store {
     /// are linked, so only open documents need space. The work ends when `stops` returns true.
     ///
     /// # Errors
-    /// When the store is no replica or is damaged, the disk has no room, or a file cannot be copied.
+    /// When the store is no replica or is damaged, the disk has no room, or a file cannot be
+    /// copied.
     pub fn prepare_copy(
         &self,
         data_dir: &Path,
