@@ -319,7 +319,7 @@ mod tests {
                 batch((0..collections).map(|n| doc! { "name": format!("c{n}") }).collect())
             }
             Step::Measure((_, name)) => {
-                let size: i64 = name[1..].parse().unwrap();
+                let size: i64 = name.strip_prefix('c').unwrap().parse().unwrap();
                 let sizes = doc! { "_id_": 4096, "by.day": 8192 };
                 batch(vec![doc! { "storageStats": { "size": size, "indexSizes": sizes } }])
             }
