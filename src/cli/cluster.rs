@@ -154,7 +154,8 @@ fn strike(client: &ClientArgs, node: &str) -> anyhow::Result<ExitCode> {
 }
 
 fn render(status: &ClusterStatus) -> String {
-    let header = ["node", "role", "alive", "on disk", "lag", "address"].map(str::to_owned);
+    // A name follows from the address, which `--json` has.
+    let header = ["node", "role", "alive", "on disk", "lag"].map(str::to_owned);
     let mut table = table(header);
     for node in &status.nodes {
         let number = |number: Option<u64>| number.map_or("-".to_owned(), |n| n.to_string());
@@ -164,7 +165,6 @@ fn render(status: &ClusterStatus) -> String {
             if node.alive { "yes" } else { "no" }.into(),
             right(number(node.floor)),
             right(number(node.lag_records)),
-            screen::text(node.address.as_deref().unwrap_or("-")).into(),
         ]);
     }
     let holder = status.holder.as_deref().unwrap_or("no node");
@@ -201,20 +201,20 @@ mod tests {
     fn the_status_fits_on_80_columns_and_names_all_nodes() {
         let node = |name: &str, floor: Option<u64>, holds| NodeStatus {
             node: name.to_owned(),
-            address: Some(format!("https://{name}.example.com:7117")),
+            address: Some("https://node.example.com:7117".to_owned()),
             alive: holds,
             holds,
             floor,
             lag_records: floor.map(|floor| 120 - floor),
         };
         let nodes = vec![
-            node("node1-7117", Some(110), true),
-            node("node2-7117", Some(100), false),
-            node("node3-7117", None, false),
+            node("node1_example_com-7117", Some(110), true),
+            node("node2_example_com-7117", Some(100), false),
+            node("node3_example_com-7117", None, false),
         ];
         let status = ClusterStatus {
-            node: "node1-7117".to_owned(),
-            holder: Some("node1-7117".to_owned()),
+            node: "node1_example_com-7117".to_owned(),
+            holder: Some("node1_example_com-7117".to_owned()),
             epoch: 3,
             beat: 1,
             last_record: 120,
@@ -223,11 +223,14 @@ mod tests {
             last_fault: None,
         };
         let text = render(&status);
-        for part in ["holder node1-7117, epoch 3, lease renewed 1 time", "30 records kept"] {
+        for part in
+            ["holder node1_example_com-7117, epoch 3, lease renewed 1 time", "30 records kept"]
+        {
             assert!(text.contains(part), "{text}");
         }
         for (name, part) in [("node1", "holder"), ("node2", "member"), ("node3", "forwards")] {
-            let line = text.lines().find(|line| line.contains(&format!("{name}-"))).unwrap();
+            let line =
+                text.lines().find(|line| line.contains(&format!("{name}_example_com-"))).unwrap();
             assert!(line.contains(part), "{line}");
         }
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");

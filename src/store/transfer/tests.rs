@@ -1,3 +1,5 @@
+//! Tests of copies of a replica: a replica that leads, its archive, and a receiver with faults.
+
 #[path = "../../../tests/support/memory_log.rs"]
 #[allow(dead_code, clippy::unwrap_used, reason = "the simulation needs more of it")]
 mod memory_log;

@@ -1,8 +1,8 @@
 //! The recognition of a program by its first answer.
 //!
-//! A request of HTTP is sent to each port: Redis, `MongoDB` and `RabbitMQ` answer it with an error of
-//! their own, and MySQL greets first. Where nothing answers, `PostgreSQL`, memcached and `MongoDB`
-//! get requests of their protocols. Requests change nothing, and contain no credentials.
+//! A request of HTTP is sent to each port: Redis, `MongoDB` and `RabbitMQ` answer it with an error
+//! of their own, and MySQL greets first. Where nothing answers, `PostgreSQL`, memcached and
+//! `MongoDB` get requests of their protocols. Requests change nothing, and contain no credentials.
 
 use std::{
     io::{Read, Write},
