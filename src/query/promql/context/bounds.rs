@@ -54,21 +54,21 @@ impl<'a> Bounds<'a> {
         self.limits.reserve(bytes)
     }
 
-    /// Rejects too many series in the result of an aggregation of any number of series.
-    pub(crate) fn check_series(&self, count: usize) -> Result<(), QueryError> {
+    /// Rejects too many series or points in the result of an aggregation of any number of series.
+    /// It charges no memory: the aggregation does.
+    pub(crate) fn check_result(&self, series: usize, times: usize) -> Result<(), QueryError> {
         let max = self.limits.series_max;
-        if count > max {
+        if series > max {
             return Err(QueryError::TooMuch(format!(
                 "the result of an aggregation has more than {max} series: keep fewer labels or \
                  raise limits.query_series_max"
             )));
         }
-        Ok(())
+        self.compare_points(series, times).map(drop)
     }
 
-    /// Rejects values with too many points, and charges their memory before they are built, in
-    /// addition to the values on hold.
-    pub(crate) fn check_points(&self, series: usize, times: usize) -> Result<(), QueryError> {
+    /// Returns the number of points, if it is within the limit.
+    fn compare_points(&self, series: usize, times: usize) -> Result<usize, QueryError> {
         let max = self.limits.points_max;
         let points = series.saturating_mul(times);
         if points > max {
@@ -77,6 +77,13 @@ impl<'a> Bounds<'a> {
                  shorter range, a larger step or fewer series, or raise limits.query_points_max"
             )));
         }
+        Ok(points)
+    }
+
+    /// Rejects values with too many points, and charges their memory before they are built, in
+    /// addition to the values on hold.
+    pub(crate) fn check_points(&self, series: usize, times: usize) -> Result<(), QueryError> {
+        let points = self.compare_points(series, times)?;
         let needed = self.held.get() + points * VALUES_AT_A_TIME * size_of::<f64>();
         let more = needed.saturating_sub(self.values.get());
         self.values.set(self.values.get() + more);

@@ -108,10 +108,10 @@ impl Evaluator<'_> {
         }
         self.vector_in_chunks(input, steps, &mut |series| {
             result.add(series)?;
-            self.bounds.check_series(result.series_count())
+            self.bounds.check_result(result.series_count(), steps.count)
         })?;
         let series = result.finish()?;
-        self.bounds.check_series(series.len())?;
+        self.bounds.check_result(series.len(), steps.count)?;
         Ok(series)
     }
 

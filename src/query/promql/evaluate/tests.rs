@@ -315,12 +315,15 @@ fn the_memory_of_an_aggregation_does_not_grow_with_its_series() {
 fn points_are_limited_for_a_result_and_not_for_the_input_of_an_aggregation() {
     let (store, _dir) = store_of_gauges(50);
     let limits = ExpressionLimits { points_max: 100, ..LIMITS };
-    let count = |query: &str| {
-        let request = request(query, 16, 8, true);
-        described(answer(&store, &request, &limits, SMALL))
-    };
-    assert!(count("sum(g)").contains(&format!("{}:", NOW.0)), "{}", count("sum(g)"));
-    for query in ["g", "sum by (host) (g)"] {
-        assert!(count(query).contains("limits.query_points_max"), "{query}: {}", count(query));
+    // Also of a selector whose series fit in one view.
+    for sizes in [SMALL, ChunkSizes::DEFAULT] {
+        let count = |query: &str| {
+            let request = request(query, 16, 8, true);
+            described(answer(&store, &request, &limits, sizes))
+        };
+        assert!(count("sum(g)").contains(&format!("{}:", NOW.0)), "{}", count("sum(g)"));
+        for query in ["g", "sum by (host) (g)", "topk by (host) (1, g)", "limit_ratio(1, g)"] {
+            assert!(count(query).contains("limits.query_points_max"), "{query}: {}", count(query));
+        }
     }
 }

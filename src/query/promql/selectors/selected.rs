@@ -72,8 +72,8 @@ impl Selectors<'_> {
         cells_max: usize,
     ) -> Result<PlannedSeries, QueryError> {
         let (count, times) = (matching.ids.len(), request.windows.count);
-        let is_chunk = count <= self.sizes.view
-            || self.is_repeated(request.text) && count <= self.chunk_size(cells_max, times);
+        let is_chunk = count <= self.chunk_size(cells_max, times)
+            && (count <= self.sizes.view || self.is_repeated(request.text));
         if request.held == Held::Chunk && !is_chunk {
             return Ok(PlannedSeries::InChunks(matching));
         }

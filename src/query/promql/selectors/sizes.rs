@@ -17,14 +17,14 @@ pub(crate) struct ChunkSizes {
     /// Number of series whose cells are in memory when each cell of a view is used only once. A day
     /// of slots of five minutes takes 18 KB per series.
     pub(crate) part: usize,
-    /// Memory of the cells and values of a chunk, which may contain several views. A larger chunk
-    /// reads fewer groups of the store twice; a smaller chunk stays in the CPU cache.
+    /// Memory of the cells and values of a chunk. A larger chunk reads fewer groups of the store
+    /// twice; a smaller chunk stays in the CPU cache.
     pub(crate) bytes: usize,
 }
 
 impl ChunkSizes {
     /// The sizes for all queries.
-    pub(crate) const DEFAULT: Self = Self { view: 1024, part: 8, bytes: 8 << 20 };
+    pub(crate) const DEFAULT: Self = Self { view: 1024, part: 8, bytes: 32 << 20 };
 }
 
 /// Returns the maximum number of cells of a series in these intervals. A slot of two samples
@@ -46,6 +46,6 @@ impl Selectors<'_> {
         let series_bytes = size_of::<CellSeries>() + values;
         let by_points = self.bounds.limits.points_max / cells_max.max(times).max(1);
         let by_bytes = self.sizes.bytes / cells.saturating_add(series_bytes);
-        by_bytes.max(self.sizes.view).min(by_points).max(1)
+        by_bytes.min(by_points).max(self.sizes.part)
     }
 }
