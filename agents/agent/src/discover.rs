@@ -20,12 +20,16 @@ pub(crate) struct DiscoverArgs {
     /// Print the programs that serve /metrics as a file for [scrape] instead
     #[arg(long)]
     scrape: bool,
+    /// Send a request to all listening ports, not only to those of known programs and well-known
+    /// ones
+    #[arg(long)]
+    all: bool,
 }
 
 /// Prints settings for the services of this host. The settings file names the agent, if it exists.
 pub(crate) fn run(args: &DiscoverArgs, config: &Path) -> anyhow::Result<()> {
     let agent = Settings::agent_of(config).map_err(anyhow::Error::msg)?.agent_name();
-    let (found, problems) = discover();
+    let (found, problems) = discover(args.all);
     for problem in problems {
         tracing::warn!(%problem, "services may be missing");
     }
