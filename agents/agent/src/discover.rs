@@ -63,7 +63,7 @@ fn settings_file(found: &[FoundService], agent: &str) -> String {
     if !targets.is_empty() {
         text.push_str("\n# MongoDB: mongodb.toml contains\n");
         for line in targets.lines() {
-            text.push_str(&format!("# {line}\n"));
+            text.extend(["# ", line, "\n"]);
         }
         text.push_str("[mongodb]\ntargets = \"mongodb.toml\"\n");
     }
@@ -79,9 +79,9 @@ fn settings_file(found: &[FoundService], agent: &str) -> String {
 /// Returns the targets of all MongoDB servers. Their names contain the agent's name, and the port
 /// when there are several.
 fn mongodb_targets(found: &[FoundService], agent: &str) -> String {
-    let needs_password = |service: &FoundService| match service.program {
-        Program::MongoDb { needs_password } => Some((service.address, needs_password)),
-        _ => None,
+    let needs_password = |service: &FoundService| {
+        let Program::MongoDb { needs_password } = service.program else { return None };
+        Some((service.address, needs_password))
     };
     let servers: Vec<_> = found.iter().filter_map(needs_password).collect();
     let target = |(address, needs_password): &(SocketAddr, bool)| {

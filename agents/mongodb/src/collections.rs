@@ -92,6 +92,12 @@ impl Step {
     }
 }
 
+/// Returns the cursor that the server keeps for the rest of a response.
+pub(crate) fn open_cursor(response: &Document) -> Option<i64> {
+    let id = response.get_document("cursor").ok()?.get_i64("id").ok()?;
+    (id != 0).then_some(id)
+}
+
 /// Returns false for collections that belong to the server, such as those of the profiler, which a
 /// monitoring user may not measure. The buckets of time series are data.
 fn is_measured(collection: &str) -> bool {
@@ -167,6 +173,8 @@ pub(crate) struct CollectionSweep {
     /// The number of collections in this sweep, and beyond its limit.
     listed: usize,
     unmeasured: usize,
+    /// A database whose collections are too many for one response.
+    cut: Option<String>,
     /// The number of refused queries in this sweep, and the first refusal.
     refused: usize,
     first_refusal: String,
@@ -188,6 +196,7 @@ impl CollectionSweep {
     pub(crate) fn start(&mut self, databases: impl Iterator<Item = String>) {
         self.steps = databases.filter(|name| name != "local").map(Step::List).collect();
         (self.elapsed_ms, self.listed, self.unmeasured, self.refused) = (0, 0, 0, 0);
+        self.cut = None;
         (self.is_running, self.is_measuring) = (true, true);
         self.largest.clear();
     }
@@ -239,6 +248,9 @@ impl CollectionSweep {
     }
 
     fn note_list(&mut self, database: &str, response: &Document) {
+        if open_cursor(response).is_some() {
+            self.cut = Some(database.to_owned());
+        }
         let batch = response.get_document("cursor").and_then(|c| c.get_array("firstBatch"));
         for collection in batch.into_iter().flatten() {
             let name = collection.as_document().and_then(|collection| text(collection, "name"));
@@ -284,9 +296,11 @@ impl CollectionSweep {
         let wait_ms = interval_ms.max(self.elapsed_ms.saturating_mul(WAIT_FACTOR));
         self.next_ms = now_ms.saturating_add(wait_ms);
         self.latest = Some((now_ms, std::mem::take(&mut self.largest)));
-        let Self { refused, unmeasured, first_refusal, .. } = self;
+        let Self { refused, unmeasured, first_refusal, cut, .. } = self;
         self.problem = if *refused > 0 {
             Some(format!("{refused} queries were refused, the first one for {first_refusal}"))
+        } else if let Some(database) = cut {
+            Some(format!("collections of {database} beyond the first response are not measured"))
         } else {
             let text =
                 || format!("{unmeasured} collections beyond {COLLECTIONS_MAX} are not measured");
@@ -402,6 +416,23 @@ mod tests {
         sweep.note_response(list, &batch(names), 1);
         let measured = |name: &str| Step::Measure(("shop".to_owned(), name.to_owned()));
         assert_eq!(sweep.steps, [measured("system.buckets.weather"), measured("orders")]);
+    }
+
+    /// Regression: the collections after the first batch were left out without a message.
+    #[test]
+    fn a_list_of_collections_that_is_cut_is_reported() {
+        let mut sweep = CollectionSweep::default();
+        sweep.start(std::iter::once("shop".to_owned()));
+        let list = sweep.next(1).unwrap();
+        let cut = doc! { "cursor": { "firstBatch": [{ "name": "c1" }], "id": 7_i64 } };
+        sweep.note_response(list, &cut, 1);
+        while let Some(step) = sweep.next(1) {
+            let response = response(&step, 1);
+            sweep.note_response(step, &response, 1);
+        }
+        sweep.end_round(1000, 5, INTERVAL_MS);
+        let problem = "collections of shop beyond the first response are not measured";
+        assert_eq!(sweep.problem(), Some(problem));
     }
 
     #[test]

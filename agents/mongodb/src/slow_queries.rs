@@ -6,7 +6,7 @@ use granary_agent_kit::Stopwatch;
 use mongodb::bson::{Bson, Document, doc};
 
 use crate::{
-    collections::Step,
+    collections::{Step, open_cursor},
     connection::Fault,
     field::text,
     operations::{RunningOperations, current_operations_command},
@@ -156,6 +156,11 @@ impl Target {
         let Some(connection) = &mut self.connection else { return Ok(()) };
         match connection.run_command(database, command).await {
             Ok(response) => {
+                let cursor = open_cursor(&response).filter(|_| matches!(step, Step::List(_)));
+                if let Some(cursor) = cursor {
+                    let kill = doc! { "killCursors": "$cmd.listCollections", "cursors": [cursor] };
+                    self.run_command(database, kill).await?;
+                }
                 self.slow.collections.note_response(step, &response, series_max);
                 Ok(())
             }

@@ -271,11 +271,11 @@ mod tests {
             drop(TcpStream::connect(address).unwrap());
             server.join().unwrap()
         };
-        let first = b"GET /metrics HTTP/1.0\r\n\r\n".to_vec();
-        assert_eq!(requests(None), [first.clone()]);
-        assert_eq!(requests(Some(Suggestion::FirstAnswer)), [first.clone()]);
-        assert_eq!(requests(Some(Suggestion::Postgres)), [first.clone(), SSL_REQUEST.to_vec()]);
-        assert_eq!(requests(Some(Suggestion::MongoDb)), [first, HOST_INFO.to_vec()]);
+        let first: &[u8] = b"GET /metrics HTTP/1.0\r\n\r\n";
+        assert_eq!(requests(None), [first]);
+        assert_eq!(requests(Some(Suggestion::FirstAnswer)), [first]);
+        assert_eq!(requests(Some(Suggestion::Postgres)), [first, &SSL_REQUEST]);
+        assert_eq!(requests(Some(Suggestion::MongoDb)), [first, HOST_INFO]);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs, io,
+    fs,
     path::Path,
 };
 
@@ -68,33 +68,34 @@ pub(super) fn owners(sockets: &BTreeSet<u64>) -> BTreeMap<u64, String> {
     for process in fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok) {
         let is_process = process.file_name().as_encoded_bytes().iter().all(u8::is_ascii_digit);
         if is_process {
-            // A process may end, or belong to another user.
-            let _ = add_sockets(&process.path(), sockets, &mut left, &mut owners);
+            add_sockets(&process.path(), sockets, &mut left, &mut owners);
         }
     }
     owners
 }
 
+/// Adds the sockets of a process. Returns `None` when it ends meanwhile, or belongs to another user;
+/// its ports then count by their numbers.
 fn add_sockets(
     process: &Path,
     sockets: &BTreeSet<u64>,
     left: &mut usize,
     owners: &mut BTreeMap<u64, String>,
-) -> io::Result<()> {
-    for descriptor in fs::read_dir(process.join("fd"))? {
+) -> Option<()> {
+    for descriptor in fs::read_dir(process.join("fd")).ok()? {
         if *left == 0 {
             break;
         }
         *left -= 1;
-        let target = fs::read_link(descriptor?.path())?;
+        let target = fs::read_link(descriptor.ok()?.path()).ok()?;
         let inode = target.to_str().and_then(|target| target.strip_prefix("socket:["));
         let inode = inode.and_then(|inode| inode.strip_suffix(']')?.parse().ok());
         if let Some(inode) = inode.filter(|inode| sockets.contains(inode)) {
-            let name = fs::read_to_string(process.join("comm"))?;
+            let name = fs::read_to_string(process.join("comm")).ok()?;
             owners.insert(inode, name.trim_end().to_owned());
         }
     }
-    Ok(())
+    Some(())
 }
 
 #[cfg(test)]
