@@ -1,15 +1,18 @@
 //! `granary-agent discover`: prints settings for the services that listen on this host.
 //!
-//! The agent itself uses the services that need no credentials when `[host]` contains
-//! `discover = true`. Must never know: how services are found.
+//! Must never know: how services are found.
 
-use std::io::{self, Write};
+use std::{
+    io::{self, Write},
+    net::SocketAddr,
+    path::Path,
+};
 
 use anyhow::Context;
 use clap::Args;
-use granary_agent_services::{FoundService, Program, Service, discover};
+use granary_agent_services::{FoundService, Program, discover};
 
-use crate::settings::{Scrape, Settings};
+use crate::settings::Settings;
 
 /// The options of the command.
 #[derive(Debug, Args)]
@@ -17,38 +20,52 @@ pub(crate) struct DiscoverArgs {
     /// Print the programs that serve /metrics as a file for [scrape] instead
     #[arg(long)]
     scrape: bool,
+    /// Send a request to all listening ports, not only to those of known programs and well-known
+    /// ones
+    #[arg(long)]
+    all: bool,
 }
 
-/// Prints settings for the services of this host.
-pub(crate) fn run(args: &DiscoverArgs) -> anyhow::Result<()> {
-    let (found, problems) = discover();
+/// Prints settings for the services of this host. The settings file names the agent, if it exists.
+pub(crate) fn run(args: &DiscoverArgs, config: &Path) -> anyhow::Result<()> {
+    let agent = Settings::agent_of(config).map_err(anyhow::Error::msg)?.agent_name();
+    let (found, problems) = discover(args.all);
     for problem in problems {
         tracing::warn!(%problem, "services may be missing");
     }
-    let text = if args.scrape { scrape_file(&found) } else { settings_file(&found) };
+    let text =
+        if args.scrape { scrape_file(&found, &agent) } else { settings_file(&found, &agent) };
     write!(io::stdout(), "{text}").context("write to standard output")
 }
 
-fn scrape_file(found: &[FoundService]) -> String {
+/// Returns a file for `[scrape]`. The series have the agent's name, since all hosts have the same
+/// loopback addresses.
+fn scrape_file(found: &[FoundService], agent: &str) -> String {
     let targets = metrics_targets(found);
     if targets.is_empty() {
         return "scrape_configs: []\n".to_owned();
     }
     format!(
-        "scrape_configs:\n  - job_name: local\n    static_configs:\n      - targets: {targets:?}\n"
+        "scrape_configs:\n  - job_name: local\n    static_configs:\n      - targets: {targets:?}\n        \
+         labels: {{host: {agent:?}}}\n"
     )
 }
 
-fn settings_file(found: &[FoundService]) -> String {
+fn settings_file(found: &[FoundService], agent: &str) -> String {
     if found.is_empty() {
         return "# No known service listens on this host.\n".to_owned();
     }
-    let mut text =
-        "# Services that listen on this host. Those without credentials need no section when \
-                    [host] contains\n# discover = true.\n"
-            .to_owned();
+    let mut text = "# Services that listen on this host.\n".to_owned();
     for service in found {
         text.push_str(&section(service));
+    }
+    let targets = mongodb_targets(found, agent);
+    if !targets.is_empty() {
+        text.push_str("\n# MongoDB: mongodb.toml contains\n");
+        for line in targets.lines() {
+            text.extend(["# ", line, "\n"]);
+        }
+        text.push_str("[mongodb]\ntargets = \"mongodb.toml\"\n");
     }
     if !metrics_targets(found).is_empty() {
         text.push_str(
@@ -57,6 +74,23 @@ fn settings_file(found: &[FoundService]) -> String {
         );
     }
     text
+}
+
+/// Returns the targets of all MongoDB servers. Their names contain the agent's name, and the port
+/// when there are several.
+fn mongodb_targets(found: &[FoundService], agent: &str) -> String {
+    let needs_password = |service: &FoundService| {
+        let Program::MongoDb { needs_password } = service.program else { return None };
+        Some((service.address, needs_password))
+    };
+    let servers: Vec<_> = found.iter().filter_map(needs_password).collect();
+    let target = |(address, needs_password): &(SocketAddr, bool)| {
+        let user = if *needs_password { "granary:PASSWORD@" } else { "" };
+        let port = address.port();
+        let host = if servers.len() == 1 { agent.to_owned() } else { format!("{agent}:{port}") };
+        format!("[[target]]\nuri = \"mongodb://{user}{address}\"\nhost = {host:?}\n")
+    };
+    servers.iter().map(target).collect()
 }
 
 /// Returns the section of a service, or a comment that names the missing part.
@@ -80,13 +114,6 @@ fn section(FoundService { address, program }: &FoundService) -> String {
             "\n# nginx at {address}: add `location = /stub_status {{ stub_status; allow 127.0.0.1; deny \
              all; }}`, then\n# [[nginx]]\n# address = \"http://{address}/stub_status\"\n"
         ),
-        Program::MongoDb { needs_password } => {
-            let user = if *needs_password { "granary:PASSWORD@" } else { "" };
-            format!(
-                "\n# MongoDB at {address}: mongodb.toml contains\n# [[target]]\n# uri = \
-                 \"mongodb://{user}{address}\"\n[mongodb]\ntargets = \"mongodb.toml\"\n"
-            )
-        }
         Program::Memcached => {
             format!("\n# memcached at {address}: run memcached_exporter, which serves /metrics.\n")
         }
@@ -98,74 +125,14 @@ fn section(FoundService { address, program }: &FoundService) -> String {
             "\n# HAProxy at {address}: add `http-request use-service prometheus-exporter if {{ path \
              /metrics }}` to the frontend.\n"
         ),
-        Program::Metrics => String::new(),
+        // One table or file contains all servers of these kinds.
+        Program::MongoDb { .. } | Program::Metrics => String::new(),
     }
 }
 
 fn metrics_targets(found: &[FoundService]) -> Vec<String> {
     let metrics = found.iter().filter(|service| service.program == Program::Metrics);
     metrics.map(|service| service.address.to_string()).collect()
-}
-
-impl Settings {
-    /// Adds the services that need no credentials and that no section names. Returns them.
-    ///
-    /// # Errors
-    /// The job `local` of the scraped programs conflicts with the settings.
-    pub(crate) fn add_found(&mut self, found: &[FoundService]) -> Result<Vec<String>, String> {
-        let mut added = Vec::new();
-        for service in found {
-            let FoundService { address, program } = service;
-            let (kind, name) = match program {
-                Program::Redis { needs_password: false } => ("redis", address.to_string()),
-                Program::Nginx { status_path: Some(path) } => {
-                    ("nginx", format!("http://{address}{path}"))
-                }
-                Program::MongoDb { needs_password: false } => {
-                    added.extend(self.add_mongodb(address));
-                    continue;
-                }
-                Program::Redis { .. }
-                | Program::Nginx { .. }
-                | Program::MongoDb { .. }
-                | Program::Postgres
-                | Program::MySql
-                | Program::Memcached
-                | Program::RabbitMq
-                | Program::HaProxy
-                | Program::Metrics => continue,
-            };
-            let of_kind = self.services.iter_mut().find(|(known, _)| known.name() == kind);
-            let Some((_, services)) = of_kind else { continue };
-            // A socket in the file system may belong to the same server.
-            let is_named = |service: &Service| {
-                service.address.starts_with('/') || names_port(&service.address, address.port())
-            };
-            if !services.iter().any(is_named) {
-                added.push(format!("{kind} {name}"));
-                services.push(Service::at(name));
-            }
-        }
-        let own_port = self.agent.metrics_listen.map(|address| address.port());
-        let is_other = |service: &&FoundService| Some(service.address.port()) != own_port;
-        let others: Vec<_> = found.iter().filter(is_other).cloned().collect();
-        let targets = metrics_targets(&others);
-        if !targets.is_empty() {
-            let scrape = self.scrape.get_or_insert_with(Scrape::default);
-            let new = scrape.config.add_local_targets(&targets)?;
-            added.extend(new.iter().map(|target| format!("metrics {target}")));
-        }
-        Ok(added)
-    }
-}
-
-/// Returns true when an address of the settings has this port. An address without a port may have
-/// any.
-fn names_port(address: &str, port: u16) -> bool {
-    let authority = address.split_once("://").map_or(address, |(_, rest)| rest);
-    let authority = authority.split('/').next().unwrap_or_default();
-    let named = authority.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
-    named.is_none_or(|named| named == port)
 }
 
 #[cfg(test)]
@@ -186,6 +153,7 @@ mod tests {
             found(5432, Program::Postgres),
             found(3306, Program::MySql),
             found(27017, Program::MongoDb { needs_password: false }),
+            found(27018, Program::MongoDb { needs_password: true }),
             found(11211, Program::Memcached),
             found(5672, Program::RabbitMq),
             found(8404, Program::HaProxy),
@@ -193,47 +161,33 @@ mod tests {
         ]
     }
 
+    /// Regression: two MongoDB servers led to two tables, and those of all hosts had one name.
     #[test]
-    fn the_printed_settings_are_valid() {
+    fn the_printed_settings_are_valid_and_name_the_host() {
         let folder = tempfile::tempdir().unwrap();
         let write =
             |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
-        write("scrape.yml", &scrape_file(&all_programs()));
-        write("mongodb.toml", "[[target]]\nuri = \"mongodb://127.0.0.1:27017\"\n");
-        write("agent.toml", &settings_file(&all_programs()));
+        let (text, targets) =
+            (settings_file(&all_programs(), "web1"), mongodb_targets(&all_programs(), "web1"));
+        let scrape = scrape_file(&all_programs(), "web1");
+        assert!(scrape.ends_with("        labels: {host: \"web1\"}\n"), "{scrape}");
+        write("scrape.yml", &scrape);
+        write("mongodb.toml", &targets);
+        write("agent.toml", &text);
         let settings = Settings::read(&folder.path().join("agent.toml")).unwrap();
         let counts: Vec<usize> = settings.services.iter().map(|(_, all)| all.len()).collect();
         assert_eq!(counts, [2, 1, 1, 1]);
-        let text = settings_file(&all_programs());
         for part in
             ["memcached at 127.0.0.1:11211", "rabbitmq_prometheus", "HAProxy", "stub_status;"]
         {
             assert!(text.contains(part), "{part}: {text}");
         }
-        assert_eq!(scrape_file(&[]), "scrape_configs: []\n");
-        assert!(settings_file(&[]).starts_with("# No known service"));
-    }
-
-    #[test]
-    fn services_without_credentials_are_added_unless_a_section_names_them() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("agent.toml");
-        let added_to = |text: &str| {
-            std::fs::write(&file, text).unwrap();
-            let mut settings = Settings::read(&file).unwrap();
-            let added = settings.add_found(&all_programs()).unwrap();
-            assert_eq!(settings.add_found(&all_programs()).unwrap(), [] as [String; 0], "twice");
-            added
-        };
-        let all = [
-            "redis 127.0.0.1:6379",
-            "nginx http://127.0.0.1:80/nginx_status",
-            "mongodb://127.0.0.1:27017",
-            "metrics 127.0.0.1:9100",
-        ];
-        assert_eq!(added_to("[host]\ndiscover = true\n"), all);
-        let named = "[host]\n[agent]\nmetrics_listen = \"127.0.0.1:9100\"\n[[redis]]\naddress = \
-                     \"localhost\"\n[[nginx]]\naddress = \"http://localhost:80/s\"\n";
-        assert_eq!(added_to(named), all[2..3]);
+        assert!(targets.lines().all(|line| text.contains(&format!("# {line}\n"))), "{text}");
+        assert!(targets.contains("granary:PASSWORD@127.0.0.1:27018\"\nhost = \"web1:27018\""));
+        let one =
+            mongodb_targets(&[found(27017, Program::MongoDb { needs_password: false })], "web1");
+        assert_eq!(one, "[[target]]\nuri = \"mongodb://127.0.0.1:27017\"\nhost = \"web1\"\n");
+        assert_eq!(scrape_file(&[], "web1"), "scrape_configs: []\n");
+        assert!(settings_file(&[], "web1").starts_with("# No known service"));
     }
 }

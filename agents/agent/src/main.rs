@@ -58,7 +58,7 @@ fn start(args: Args) -> anyhow::Result<()> {
         return enroll::run(enroll, &args.config);
     }
     if let Some(Command::Discover(discover)) = args.command {
-        return discover::run(&discover);
+        return discover::run(&discover, &args.config);
     }
     let settings = Settings::read(&args.config).map_err(anyhow::Error::msg)?;
     let mut agent = settings.agent.clone();
@@ -82,13 +82,7 @@ struct FilePlanner {
 
 impl Planner for FilePlanner {
     fn plan(&mut self, running: &[&str]) -> Result<Plan, String> {
-        let mut settings = Settings::read(&self.path)?;
-        if settings.host.as_ref().is_some_and(|host| host.discover) {
-            let (found, problems) = granary_agent_services::discover();
-            let added = settings.add_found(&found)?;
-            let (added, problems) = (added.join(", "), problems.join(", "));
-            tracing::info!(added, problems, "services of this host");
-        }
+        let settings = Settings::read(&self.path)?;
         if self.last.as_ref().is_some_and(|last| last.agent_table != settings.agent_table) {
             tracing::warn!("[agent] has changed; restart the agent to apply it");
         }

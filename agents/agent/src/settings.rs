@@ -66,8 +66,6 @@ pub(crate) struct Host {
     pub(crate) interval: Option<Duration>,
     /// The names of processes whose usage is summed up.
     pub(crate) processes: Vec<String>,
-    /// True to collect the services that listen on this host and need no credentials.
-    pub(crate) discover: bool,
 }
 
 #[cfg(feature = "mongodb")]
@@ -246,33 +244,6 @@ impl Settings {
             || self.services.iter().any(|(_, services)| !services.is_empty());
         let fault = "nothing is collected: add [host], [scrape], [statsd] or another collector";
         if is_anything_collected { Ok(()) } else { Err(fault.to_owned()) }
-    }
-
-    /// Adds a MongoDB server of this host unless the settings name its port. Returns its name.
-    #[cfg(feature = "mongodb")]
-    pub(crate) fn add_mongodb(&mut self, address: &SocketAddr) -> Option<String> {
-        let port = format!(":{}", address.port());
-        let servers = self.mongodb.get_or_insert_with(|| MongoDb {
-            targets: granary_agent_mongodb::Settings::default(),
-            interval: None,
-        });
-        let names_port = |target: &granary_agent_mongodb::TargetSettings| {
-            let hosts = granary_agent_kit::hosts_of(&target.uri);
-            let mut hosts = hosts.split(',').map(|host| host.split('/').next().unwrap_or(host));
-            hosts.any(|host| host.ends_with(&port) || (port == ":27017" && !host.contains(':')))
-        };
-        if servers.targets.targets.iter().any(names_port) {
-            return None;
-        }
-        let uri = format!("mongodb://{address}");
-        servers.targets.targets.push(granary_agent_mongodb::TargetSettings::new(uri.clone()));
-        Some(uri)
-    }
-
-    #[cfg(not(feature = "mongodb"))]
-    #[expect(clippy::unused_self, reason = "the variant with MongoDB uses it")]
-    pub(crate) fn add_mongodb(&self, _address: &SocketAddr) -> Option<String> {
-        None
     }
 
     #[cfg(feature = "mongodb")]

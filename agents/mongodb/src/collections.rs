@@ -92,6 +92,18 @@ impl Step {
     }
 }
 
+/// Returns the cursor that the server keeps for the rest of a response.
+pub(crate) fn open_cursor(response: &Document) -> Option<i64> {
+    let id = response.get_document("cursor").ok()?.get_i64("id").ok()?;
+    (id != 0).then_some(id)
+}
+
+/// Returns false for collections that belong to the server, such as those of the profiler, which a
+/// monitoring user may not measure. The buckets of time series are data.
+fn is_measured(collection: &str) -> bool {
+    !collection.starts_with("system.") || collection.starts_with("system.buckets.")
+}
+
 /// The values of a collection.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct CollectionStats {
@@ -153,12 +165,16 @@ pub(crate) struct CollectionSweep {
     /// The time at which the next sweep is due.
     next_ms: i64,
     steps: VecDeque<Step>,
+    /// True from the start of a sweep until its values replace those of the previous one.
+    is_running: bool,
     /// True until all collections are measured.
     is_measuring: bool,
     elapsed_ms: i64,
     /// The number of collections in this sweep, and beyond its limit.
     listed: usize,
     unmeasured: usize,
+    /// A database whose collections are too many for one response.
+    cut: Option<String>,
     /// The number of refused queries in this sweep, and the first refusal.
     refused: usize,
     first_refusal: String,
@@ -172,7 +188,7 @@ pub(crate) struct CollectionSweep {
 impl CollectionSweep {
     /// Returns true when a sweep is due.
     pub(crate) fn is_due(&self, now_ms: i64) -> bool {
-        self.steps.is_empty() && !self.is_measuring && now_ms >= self.next_ms
+        !self.is_running && now_ms >= self.next_ms
     }
 
     /// Starts a sweep of these databases. The database `local` is not part of it: its collections
@@ -180,7 +196,8 @@ impl CollectionSweep {
     pub(crate) fn start(&mut self, databases: impl Iterator<Item = String>) {
         self.steps = databases.filter(|name| name != "local").map(Step::List).collect();
         (self.elapsed_ms, self.listed, self.unmeasured, self.refused) = (0, 0, 0, 0);
-        self.is_measuring = true;
+        self.cut = None;
+        (self.is_running, self.is_measuring) = (true, true);
         self.largest.clear();
     }
 
@@ -231,10 +248,13 @@ impl CollectionSweep {
     }
 
     fn note_list(&mut self, database: &str, response: &Document) {
+        if open_cursor(response).is_some() {
+            self.cut = Some(database.to_owned());
+        }
         let batch = response.get_document("cursor").and_then(|c| c.get_array("firstBatch"));
         for collection in batch.into_iter().flatten() {
             let name = collection.as_document().and_then(|collection| text(collection, "name"));
-            let Some(name) = name else { continue };
+            let Some(name) = name.filter(|name| is_measured(name)) else { continue };
             if self.listed < COLLECTIONS_MAX {
                 self.listed += 1;
                 self.steps.push_back(Step::Measure((database.to_owned(), name.to_owned())));
@@ -269,15 +289,18 @@ impl CollectionSweep {
     /// its values replace those of the previous one.
     pub(crate) fn end_round(&mut self, now_ms: i64, elapsed_ms: i64, interval_ms: i64) {
         self.elapsed_ms = self.elapsed_ms.saturating_add(elapsed_ms);
-        if self.is_measuring || !self.steps.is_empty() {
+        if !self.is_running || self.is_measuring || !self.steps.is_empty() {
             return;
         }
+        self.is_running = false;
         let wait_ms = interval_ms.max(self.elapsed_ms.saturating_mul(WAIT_FACTOR));
         self.next_ms = now_ms.saturating_add(wait_ms);
         self.latest = Some((now_ms, std::mem::take(&mut self.largest)));
-        let Self { refused, unmeasured, first_refusal, .. } = self;
+        let Self { refused, unmeasured, first_refusal, cut, .. } = self;
         self.problem = if *refused > 0 {
             Some(format!("{refused} queries were refused, the first one for {first_refusal}"))
+        } else if let Some(database) = cut {
+            Some(format!("collections of {database} beyond the first response are not measured"))
         } else {
             let text =
                 || format!("{unmeasured} collections beyond {COLLECTIONS_MAX} are not measured");
@@ -382,6 +405,36 @@ mod tests {
         assert_eq!(sweep.problem(), Some(problem));
     }
 
+    /// Regression: the profiler's collection was a refusal in each sweep.
+    #[test]
+    fn collections_of_the_server_are_not_measured() {
+        let mut sweep = CollectionSweep::default();
+        sweep.start(std::iter::once("shop".to_owned()));
+        let list = sweep.next(1).unwrap();
+        let names = ["system.profile", "system.buckets.weather", "orders", "system.views"];
+        let names = names.map(|name| doc! { "name": name }).into();
+        sweep.note_response(list, &batch(names), 1);
+        let measured = |name: &str| Step::Measure(("shop".to_owned(), name.to_owned()));
+        assert_eq!(sweep.steps, [measured("system.buckets.weather"), measured("orders")]);
+    }
+
+    /// Regression: the collections after the first batch were left out without a message.
+    #[test]
+    fn a_list_of_collections_that_is_cut_is_reported() {
+        let mut sweep = CollectionSweep::default();
+        sweep.start(std::iter::once("shop".to_owned()));
+        let list = sweep.next(1).unwrap();
+        let cut = doc! { "cursor": { "firstBatch": [{ "name": "c1" }], "id": 7_i64 } };
+        sweep.note_response(list, &cut, 1);
+        while let Some(step) = sweep.next(1) {
+            let response = response(&step, 1);
+            sweep.note_response(step, &response, 1);
+        }
+        sweep.end_round(1000, 5, INTERVAL_MS);
+        let problem = "collections of shop beyond the first response are not measured";
+        assert_eq!(sweep.problem(), Some(problem));
+    }
+
     #[test]
     fn values_remain_until_a_later_sweep_is_complete() {
         let mut sweep = CollectionSweep::default();
@@ -406,5 +459,9 @@ mod tests {
         }
         sweep.end_round(3000, 5, INTERVAL_MS);
         assert_eq!(count(&sweep), 3, "a collection that was dropped meanwhile has no series");
+        // Regression: a round after the sweep replaced its values by none, and postponed the next.
+        sweep.end_round(4000, 0, INTERVAL_MS);
+        assert_eq!(count(&sweep), 3);
+        assert!(sweep.is_due(3000 + INTERVAL_MS));
     }
 }

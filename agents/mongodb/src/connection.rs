@@ -21,6 +21,9 @@ pub(crate) const APP_NAME: &str = "granary-agent-mongodb";
 const UNAUTHORIZED: i32 = 13;
 /// The error code for a missing collection.
 const NAMESPACE_NOT_FOUND: i32 = 26;
+/// The error codes for a missing privilege, an unknown command, option or stage, and a command that
+/// the service does not offer. Other errors, such as those of an election, are temporary.
+const PERMANENT: [i32; 5] = [UNAUTHORIZED, 59, 72, 115, 40_324];
 /// The interval of the driver's health check.
 const HEALTH_CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
@@ -37,6 +40,11 @@ impl Fault {
     /// Returns true when the user lacks the privilege.
     pub(crate) fn is_unauthorized(&self) -> bool {
         matches!(self, Self::Refused(UNAUTHORIZED, _))
+    }
+
+    /// Returns true when the server will refuse the command until it or its users change.
+    pub(crate) fn is_permanent(&self) -> bool {
+        matches!(self, Self::Refused(code, _) if PERMANENT.contains(code))
     }
 
     /// Returns true when the collection does not exist.

@@ -1,11 +1,14 @@
-//! Discovery: the servers that members and routers report are sampled like those of the settings.
+//! Discovery: the servers that members and routers report are sampled like those of the settings,
+//! if their addresses are in the domain or network of the URI's hosts.
+
+mod seeds;
 
 use std::{
     collections::BTreeSet,
     sync::{Arc, PoisonError},
 };
 
-use granary_agent_kit::{Readings, SideBySide};
+use granary_agent_kit::{Readings, SideBySide, hosts_of};
 use mongodb::options::{ClientOptions, ServerAddress};
 
 use crate::{
@@ -16,8 +19,12 @@ use crate::{
     topology::{Found, SharedTopology},
 };
 
+pub(crate) use self::seeds::{Seeds, check_credentials};
+
 /// The maximum number of servers, with those of the settings.
 const SERVERS_MAX: usize = 900;
+/// The maximum number of addresses in a message.
+const LISTED_MAX: usize = 5;
 
 /// The discovery of one target: its topology and the servers that it added.
 #[derive(Debug)]
@@ -26,6 +33,7 @@ pub(crate) struct Discovery {
     /// The options of a connection to any server of the target.
     options: ClientOptions,
     topology: SharedTopology,
+    seeds: Seeds,
     running: BTreeSet<String>,
 }
 
@@ -34,8 +42,9 @@ impl Discovery {
         settings: TargetSettings,
         options: ClientOptions,
         topology: SharedTopology,
+        seeds: Seeds,
     ) -> Self {
-        Self { settings, options, topology, running: BTreeSet::new() }
+        Self { settings, options, topology, seeds, running: BTreeSet::new() }
     }
 
     /// Starts the servers that were found, and ends those that left the cluster. `hosts` are the
@@ -58,9 +67,14 @@ impl Discovery {
             factory.forget(&host);
             sources.remove(&Target::object_of(&host), now_ms, readings);
         }
-        let mut unsampled = 0;
+        let (mut unsampled, mut foreign) = (0, Vec::new());
         for found in found {
             if hosts.contains(&found.address) {
+                continue;
+            }
+            let address = ServerAddress::parse(&found.address);
+            if !address.is_ok_and(|address| self.seeds.include(&address)) {
+                foreign.push(found.address);
                 continue;
             }
             if hosts.len() >= SERVERS_MAX {
@@ -73,6 +87,10 @@ impl Discovery {
             }
             hosts.insert(found.address.clone());
             self.running.insert(found.address);
+        }
+        if let Some(cause) = describe_foreign(&foreign) {
+            readings
+                .problem(format!("mongodb discovery from {}", hosts_of(&self.settings.uri)), cause);
         }
         if unsampled > 0 {
             let cause = format!("{unsampled} servers beyond {SERVERS_MAX} are not sampled");
@@ -99,6 +117,18 @@ impl Discovery {
         let server = Box::new(factory.server(target));
         sources.add(factory.interval, server).map_err(|cause| cause.to_string())
     }
+}
+
+/// Returns the message about servers that were found but do not get the credentials.
+fn describe_foreign(addresses: &[String]) -> Option<String> {
+    let first: Vec<&String> = addresses.iter().take(LISTED_MAX).collect();
+    let all = addresses.len();
+    (all > 0).then(|| {
+        format!(
+            "{all} servers are not sampled, because they are outside of the domain and network of \
+             the URI's hosts; name one of each domain or network in the URI: {first:.100?}"
+        )
+    })
 }
 
 #[cfg(test)]

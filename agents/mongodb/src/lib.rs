@@ -32,14 +32,14 @@ use std::{
     time::Duration,
 };
 
-use granary_agent_kit::{ROUND_DEADLINE, Readings, SideBySide, Source, SourceError};
+use granary_agent_kit::{ROUND_DEADLINE, Readings, SideBySide, Source, SourceError, hosts_of};
 use mongodb::options::{ClientOptions, ServerAddress};
 use tokio::runtime::Runtime;
 
 pub use self::settings::{Settings, SettingsError, TargetSettings, parse_span};
 use self::{
     connection::connection_options,
-    discovery::Discovery,
+    discovery::{Discovery, Seeds, check_credentials},
     target::{Limits, Target},
     topology::{SharedTopology, Topology},
 };
@@ -110,9 +110,13 @@ impl MongoDb {
             let options =
                 factory.runtime.block_on(connection_options(target_settings, settings.timeout))?;
             let topology = target_settings.discover.then(|| topology_of(&options));
-            if let (Some(topology), Some((_, options))) = (&topology, options.first()) {
+            if let (Some(topology), Some((_, first))) = (&topology, options.first()) {
+                let hosts = hosts_of(&target_settings.uri);
+                check_credentials(first)
+                    .map_err(|cause| SettingsError(format!("target {hosts}: {cause}")))?;
                 let (settings, topology) = (target_settings.clone(), Arc::clone(topology));
-                discoveries.push(Discovery::new(settings, options.clone(), topology));
+                let seeds = Seeds::new(options.iter().map(|(address, _)| address));
+                discoveries.push(Discovery::new(settings, first.clone(), topology, seeds));
             }
             for (address, options) in options {
                 let mut target = Target::new(&address, options, target_settings, factory.limits);

@@ -4,6 +4,7 @@ use granary_agent_kit::{Readings, Stopwatch};
 use mongodb::bson::{Document, doc};
 
 use crate::{
+    collections::CollectionSweep,
     connection::{Connection, Fault},
     field::number,
     replication::{self, Oplog, first_document},
@@ -34,12 +35,17 @@ impl Target {
         let Some(connection) = &mut self.connection else { return Ok(()) };
         let hello = connection.hello().await?;
         self.server_role = ServerRole::of(&hello);
-        let mut readings = Readings::new(self.role_tags());
+        let mut readings = Readings::new(self.set_tags());
         let role = self.server_role.role;
         let Some(connection) = &mut self.connection else { return Ok(()) };
         match connection.run_command("admin", server_status_command()).await {
             Ok(status) => {
+                let started_ms = self.server_state.started_ms();
                 status::read(&status, now_ms, self.cores, &mut self.server_state, &mut readings);
+                if self.server_state.started_ms() != started_ms {
+                    // Its counters began again, so that earlier values would count as growth.
+                    self.slow.collections = CollectionSweep::default();
+                }
             }
             // An arbiter has no users, so further queries are not permitted.
             Err(fault) if role == Role::Arbiter && fault.is_unauthorized() => {}

@@ -1,11 +1,12 @@
 //! The queries of a round that are not due in every round: running operations, the state and the
-//! servers of a sharded cluster, and collections. A refused query is repeated after an hour.
+//! servers of a sharded cluster, and collections. A query that the server does not support or permit
+//! is repeated after an hour.
 
 use granary_agent_kit::Stopwatch;
 use mongodb::bson::{Bson, Document, doc};
 
 use crate::{
-    collections::Step,
+    collections::{Step, open_cursor},
     connection::Fault,
     field::text,
     operations::{RunningOperations, current_operations_command},
@@ -24,8 +25,8 @@ const REFUSED_INTERVAL_MS: i64 = 3_600_000;
 const COLLECTIONS_SHARE: f64 = 0.2;
 
 impl Target {
-    /// Sends a query that servers may not support, or may not permit. A refusal is reported in
-    /// every round, and the query is only repeated after an hour.
+    /// Sends a query that servers may not support, or may not permit; such a query is only repeated
+    /// after an hour. A refusal is reported in every round.
     async fn run_optional(
         &mut self,
         name: &'static str,
@@ -40,7 +41,8 @@ impl Target {
                 Ok(Some(response))
             }
             Err(fault @ Fault::Refused(..)) => {
-                let retry_ms = now_ms.saturating_add(REFUSED_INTERVAL_MS);
+                let wait_ms = if fault.is_permanent() { REFUSED_INTERVAL_MS } else { 0 };
+                let retry_ms = now_ms.saturating_add(wait_ms);
                 self.slow.refused.insert(name, (retry_ms, fault));
                 Ok(None)
             }
@@ -70,6 +72,8 @@ impl Target {
             return Ok(());
         }
         self.slow.operations_next_ms = now_ms.saturating_add(OPERATIONS_INTERVAL_MS);
+        // Values of an earlier round would look current when the server does not answer.
+        self.slow.operations = None;
         let command = current_operations_command(self.server_role.role == Role::Mongos);
         let response = self.run_optional("$currentOp", "admin", command, now_ms).await?;
         self.slow.operations = response.as_ref().map(RunningOperations::of);
@@ -79,12 +83,14 @@ impl Target {
     async fn query_sharding(&mut self, now_ms: i64) -> Result<(), Fault> {
         if now_ms >= self.slow.balancer_next_ms && !self.slow.is_refused("balancerStatus", now_ms) {
             self.slow.balancer_next_ms = now_ms.saturating_add(BALANCER_INTERVAL_MS);
+            self.slow.sharding.note_balancer(None);
             let command = doc! { "balancerStatus": 1 };
             let status = self.run_optional("balancerStatus", "admin", command, now_ms).await?;
             self.slow.sharding.note_balancer(status.as_ref());
         }
         if now_ms >= self.slow.chunks_next_ms && !self.slow.is_refused("config.chunks", now_ms) {
             self.slow.chunks_next_ms = now_ms.saturating_add(CHUNKS_INTERVAL_MS);
+            self.slow.sharding.note_chunks(None);
             let chunks =
                 self.run_optional("config.chunks", "config", chunks_command(), now_ms).await?;
             self.slow.sharding.note_chunks(chunks.as_ref());
@@ -150,6 +156,11 @@ impl Target {
         let Some(connection) = &mut self.connection else { return Ok(()) };
         match connection.run_command(database, command).await {
             Ok(response) => {
+                let cursor = open_cursor(&response).filter(|_| matches!(step, Step::List(_)));
+                if let Some(cursor) = cursor {
+                    let kill = doc! { "killCursors": "$cmd.listCollections", "cursors": [cursor] };
+                    self.run_command(database, kill).await?;
+                }
                 self.slow.collections.note_response(step, &response, series_max);
                 Ok(())
             }

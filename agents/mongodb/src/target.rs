@@ -46,7 +46,7 @@ pub(crate) struct Target {
     pub(crate) slow: SlowValues,
     /// The readings of the current round; `None` before the server answered.
     pub(crate) readings: Option<Readings>,
-    /// The readings about the replica set, which have no role.
+    /// The readings about the replica set.
     pub(crate) set_readings: Option<Readings>,
     pub(crate) lag_seconds: Option<f64>,
 }
@@ -157,7 +157,6 @@ impl Target {
             self.add_databases();
         }
         self.add_slow_values();
-        // The set's tag remains on these series when the server does not answer; the role does not.
         let mut readings = Readings::new(self.set_tags());
         if let Some(problem) = problem {
             readings.problem(Self::object_of(&self.host), problem + &describe(view));
@@ -224,18 +223,12 @@ impl Target {
     }
 
     /// Returns the server's tags with its replica set, so that the members of a set can be grouped.
+    /// The role is not part of them: a counter must continue after an election.
     pub(crate) fn set_tags(&self) -> Vec<(String, String)> {
         let mut tags = self.tags.clone();
         tags.push(("host".to_owned(), self.host.clone()));
         self.add_tag(&mut tags, "set", self.server_role.set.as_deref());
         self.add_tag(&mut tags, "shard", self.shard.as_deref());
-        tags
-    }
-
-    /// Returns the tags of series that depend on the role of the server.
-    pub(crate) fn role_tags(&self) -> Vec<(String, String)> {
-        let mut tags = self.set_tags();
-        self.add_tag(&mut tags, "role", Some(self.server_role.name()));
         tags
     }
 

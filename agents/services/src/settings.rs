@@ -108,20 +108,6 @@ pub(crate) enum ServerAddress {
 }
 
 impl Service {
-    /// Returns a server at an address, with the defaults.
-    pub fn at(address: impl Into<String>) -> Self {
-        Self {
-            address: address.into(),
-            user: None,
-            password_file: None,
-            database: None,
-            interval: None,
-            timeout: timeout(),
-            host: None,
-            tags: BTreeMap::new(),
-        }
-    }
-
     /// Returns the address.
     pub(crate) fn server_address(&self, port: u16) -> ServerAddress {
         if self.address.starts_with('/') {
@@ -151,7 +137,16 @@ fn password(file: &Path) -> Result<String, String> {
 
 #[cfg(test)]
 pub(crate) fn service_at(address: impl Into<String>) -> Service {
-    Service { timeout: Duration::from_secs(20), ..Service::at(address) }
+    Service {
+        address: address.into(),
+        user: None,
+        password_file: None,
+        database: None,
+        interval: None,
+        timeout: Duration::from_secs(20),
+        host: None,
+        tags: BTreeMap::new(),
+    }
 }
 
 #[cfg(test)]

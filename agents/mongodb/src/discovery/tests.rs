@@ -147,6 +147,37 @@ fn one_member_leads_to_all_members_as_the_set_changes() {
     assert!(ended > 50, "the series of the removed member ended: {ended}");
 }
 
+/// Regression: the agent authenticated at any address that a server named.
+#[test]
+fn a_server_outside_of_the_seeds_network_is_listed_and_not_contacted() {
+    let set = Set::shared("rs0");
+    let a = start_member(&set, UP, &alive());
+    let foreign = start_member(&set, SECONDARY, &alive());
+    let port = foreign.address.rsplit_once(':').unwrap().1;
+    // Another network, and a name, of the same machine.
+    let addresses = [format!("127.9.9.9:{port}"), format!("localhost:{port}")];
+    set.lock().unwrap().members.truncate(1);
+    set.lock().unwrap().members.extend(addresses.clone().map(|name| (name, SECONDARY)));
+    let mut agent = agent_with_seed(&a.address);
+    sample(&mut agent, NOW_MS);
+    let readings = sample(&mut agent, NOW_MS + 10_000);
+    assert_eq!(values(&readings, "mongodb_up"), up_hosts([&a]));
+    assert_eq!(foreign.connections.load(Ordering::SeqCst), 0);
+    let problem = &readings.problems()[&format!("mongodb discovery from {}", a.address)];
+    assert!(problem.starts_with("2 servers are not sampled"), "{problem}");
+    assert!(addresses.iter().all(|address| problem.contains(address)), "{problem}");
+}
+
+#[test]
+fn discovery_with_a_password_in_plain_text_is_refused() {
+    let mut target = TargetSettings::new("mongodb://u:s3cret@db1/?authMechanism=PLAIN");
+    target.discover = true;
+    let settings = Settings { targets: vec![target], ..Settings::default() };
+    let fault = MongoDb::new(&settings, Duration::from_secs(10)).unwrap_err().to_string();
+    assert!(fault.starts_with("target db1") && fault.contains("add tls=true"), "{fault}");
+    assert!(!fault.contains("s3cret"), "{fault}");
+}
+
 #[test]
 fn a_router_leads_to_shards_config_servers_and_other_routers() {
     let (first, second, config) = (Set::shared("rs1"), Set::shared("rs2"), Set::shared("csrs"));

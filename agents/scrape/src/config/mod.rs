@@ -115,35 +115,6 @@ impl Config {
         Ok(config)
     }
 
-    /// Adds a job for programs of this host, at `host:port`, that no job has as a static target.
-    /// Returns these.
-    ///
-    /// # Errors
-    /// A job has the name `local`, or the job is invalid.
-    pub fn add_local_targets(&mut self, targets: &[String]) -> Result<Vec<String>, String> {
-        let listed = |target: &str| {
-            let mut groups = self.scrape_configs.iter().flat_map(|job| &job.static_configs);
-            groups.any(|group| group.targets.iter().any(|known| known == target))
-        };
-        let new: Vec<String> = targets.iter().filter(|target| !listed(target)).cloned().collect();
-        if new.is_empty() {
-            return Ok(new);
-        }
-        let groups = format!("[{{targets: {new:?}}}]");
-        let text = format!("scrape_configs: [{{job_name: local, static_configs: {groups}}}]");
-        let added = Self::parse(&text, self.folder.clone())?;
-        let jobs = self.scrape_configs.len();
-        self.scrape_configs.extend(added.scrape_configs);
-        self.inherit();
-        match self.check() {
-            Ok(()) => Ok(new),
-            Err(fault) => {
-                self.scrape_configs.truncate(jobs);
-                Err(fault)
-            }
-        }
-    }
-
     /// Returns the jobs, with global settings applied.
     pub(crate) fn jobs(&self) -> &[Job] {
         &self.scrape_configs

@@ -12,9 +12,18 @@ const TABLE_BYTES_MAX: u64 = 4 << 20;
 /// The state of a listening socket.
 const LISTEN: &str = "0A";
 
-/// Returns the addresses at which the listening programs can be reached, one for each port, and the
-/// reasons why a table cannot be read.
-pub(super) fn listening() -> (Vec<SocketAddr>, Vec<String>) {
+/// A socket on which a program listens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Listening {
+    /// The address at which the program can be reached.
+    pub(super) address: SocketAddr,
+    /// The number of the socket, as in `/proc/PID/fd`; zero when it is unknown.
+    pub(super) inode: u64,
+}
+
+/// Returns the sockets on which programs listen, one for each port, and the reasons why a table
+/// cannot be read.
+pub(super) fn listening() -> (Vec<Listening>, Vec<String>) {
     let mut by_port = BTreeMap::new();
     let mut problems = Vec::new();
     for path in ["/proc/net/tcp", "/proc/net/tcp6"] {
@@ -25,18 +34,21 @@ pub(super) fn listening() -> (Vec<SocketAddr>, Vec<String>) {
             Err(cause) => problems.push(format!("{path}: {cause}")),
         }
     }
-    (by_port.into_iter().map(|(port, address)| SocketAddr::new(address, port)).collect(), problems)
+    let socket =
+        |(port, (address, inode))| Listening { address: SocketAddr::new(address, port), inode };
+    (by_port.into_iter().map(socket).collect(), problems)
 }
 
 /// Adds the listening sockets of a table. An address of IPv4 is preferred, and loopback above all.
-fn add_listening(table: &str, by_port: &mut BTreeMap<u16, IpAddr>) {
+fn add_listening(table: &str, by_port: &mut BTreeMap<u16, (IpAddr, u64)>) {
     for line in table.lines().skip(1) {
         let mut fields = line.split_ascii_whitespace().skip(1);
         let (Some(local), Some(LISTEN)) = (fields.next(), fields.nth(1)) else { continue };
         let Some((address, port)) = parse_address(local) else { continue };
-        let known = by_port.entry(port).or_insert(address);
-        if preference(address) < preference(*known) {
-            *known = address;
+        let inode = fields.nth(5).and_then(|inode| inode.parse().ok()).unwrap_or(0);
+        let known = by_port.entry(port).or_insert((address, inode));
+        if preference(address) < preference(known.0) {
+            *known = (address, inode);
         }
     }
 }
@@ -83,7 +95,7 @@ mod tests {
     #[test]
     fn listening_sockets_are_read_and_loopback_is_preferred() {
         let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt\n\
-             0: 0100007F:18EB 00000000:0000 0A 00000000:00000000 00:00000000 00000000\n\
+             0: 0100007F:18EB 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 77 1\n\
              1: 0500000A:18EB 00000000:0000 0A 00000000:00000000 00:00000000 00000000\n\
              2: 00000000:0050 00000000:0000 0A 00000000:00000000 00:00000000 00000000\n\
              3: 0100007F:9C40 0100007F:18EB 01 00000000:00000000 00:00000000 00000000\n\
@@ -95,7 +107,7 @@ mod tests {
         let mut by_port = BTreeMap::new();
         add_listening(table, &mut by_port);
         add_listening(table6, &mut by_port);
-        let found: Vec<_> = by_port.into_iter().map(|(p, a)| format!("{a} {p}")).collect();
-        assert_eq!(found, ["127.0.0.1 80", "10.0.0.2 81", "127.0.0.1 6379", "::1 8080"]);
+        let found: Vec<_> = by_port.into_iter().map(|(p, (a, n))| format!("{a} {p} {n}")).collect();
+        assert_eq!(found, ["127.0.0.1 80 0", "10.0.0.2 81 0", "127.0.0.1 6379 77", "::1 8080 0"]);
     }
 }

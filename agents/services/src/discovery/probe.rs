@@ -2,7 +2,7 @@
 //!
 //! A request of HTTP is sent to each port: Redis, `MongoDB` and `RabbitMQ` answer it with an error
 //! of their own, and MySQL greets first. Where nothing answers, `PostgreSQL`, memcached and
-//! `MongoDB` get requests of their protocols. Requests change nothing, and contain no credentials.
+//! `MongoDB` get requests of their protocols if the port or the program's name suggests them. Requests change nothing, and contain no credentials.
 
 use std::{
     io::{Read, Write},
@@ -11,6 +11,8 @@ use std::{
 };
 
 use granary_agent_kit::Stopwatch;
+
+use super::suggestion::Suggestion;
 
 /// The time limit of a connection, and of its first answer.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(200);
@@ -60,7 +62,7 @@ pub enum Program {
 }
 
 /// Recognizes the program that listens at this address.
-pub(super) fn recognize(address: SocketAddr) -> Option<Program> {
+pub(super) fn recognize(address: SocketAddr, suggestion: Option<Suggestion>) -> Option<Program> {
     let answer = get(address, "/metrics");
     let first = classify(&answer)?;
     Some(match first {
@@ -85,12 +87,18 @@ pub(super) fn recognize(address: SocketAddr) -> Option<Program> {
             })?;
             Program::HaProxy
         }
-        Answer::Silence if is_postgres(&exchange(address, &SSL_REQUEST)) => Program::Postgres,
-        // memcached may end a connection that sends HTTP.
-        Answer::Silence if exchange(address, b"version\r\n").starts_with(b"VERSION ") => {
-            Program::Memcached
-        }
-        Answer::Silence => recognize_mongodb(address)?,
+        Answer::Silence => match suggestion? {
+            Suggestion::Postgres => {
+                is_postgres(&exchange(address, &SSL_REQUEST)).then_some(Program::Postgres)?
+            }
+            // memcached may end a connection that sends HTTP.
+            Suggestion::Memcached => {
+                let answer = exchange(address, b"version\r\n");
+                answer.starts_with(b"VERSION ").then_some(Program::Memcached)?
+            }
+            Suggestion::MongoDb => recognize_mongodb(address)?,
+            Suggestion::FirstAnswer => return None,
+        },
     })
 }
 
@@ -238,6 +246,36 @@ mod tests {
         });
         assert_eq!(classify(b""), Some(Answer::Silence));
         assert_eq!(classify(b"SSH-2.0-OpenSSH_9.2\r\n"), None);
+    }
+
+    /// Regression: a silent program got requests of three protocols.
+    #[test]
+    fn a_silent_program_only_gets_the_request_that_its_name_or_port_suggests() {
+        let requests = |suggestion| {
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            let address = listener.local_addr().unwrap();
+            let server = std::thread::spawn(move || {
+                let mut received = Vec::new();
+                for mut stream in listener.incoming().map_while(Result::ok) {
+                    let mut request = [0; 64];
+                    let length = stream.read(&mut request).unwrap();
+                    if length == 0 {
+                        return received;
+                    }
+                    received.push(request[..length].to_vec());
+                }
+                received
+            });
+            assert_eq!(recognize(address, suggestion), None);
+            // A connection without a request ends the server.
+            drop(TcpStream::connect(address).unwrap());
+            server.join().unwrap()
+        };
+        let first: &[u8] = b"GET /metrics HTTP/1.0\r\n\r\n";
+        assert_eq!(requests(None), [first]);
+        assert_eq!(requests(Some(Suggestion::FirstAnswer)), [first]);
+        assert_eq!(requests(Some(Suggestion::Postgres)), [first, &SSL_REQUEST]);
+        assert_eq!(requests(Some(Suggestion::MongoDb)), [first, HOST_INFO]);
     }
 
     #[test]
