@@ -1,6 +1,6 @@
 //! The queries of a round that are not due in every round: running operations, the state and the
-//! servers of a sharded cluster, and collections. A query that the server does not support or permit
-//! is repeated after an hour.
+//! servers of a sharded cluster, and collections. A query that the server does not support or
+//! permit is repeated after an hour.
 
 use granary_agent_kit::Stopwatch;
 use mongodb::bson::{Bson, Document, doc};

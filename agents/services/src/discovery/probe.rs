@@ -2,7 +2,8 @@
 //!
 //! A request of HTTP is sent to each port: Redis, `MongoDB` and `RabbitMQ` answer it with an error
 //! of their own, and MySQL greets first. Where nothing answers, `PostgreSQL`, memcached and
-//! `MongoDB` get requests of their protocols if the port or the program's name suggests them. Requests change nothing, and contain no credentials.
+//! `MongoDB` get requests of their protocols if the port or the program's name suggests them.
+//! Requests change nothing, and contain no credentials.
 
 use std::{
     io::{Read, Write},

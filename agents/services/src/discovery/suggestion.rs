@@ -74,8 +74,8 @@ pub(super) fn owners(sockets: &BTreeSet<u64>) -> BTreeMap<u64, String> {
     owners
 }
 
-/// Adds the sockets of a process. Returns `None` when it ends meanwhile, or belongs to another user;
-/// its ports then count by their numbers.
+/// Adds the sockets of a process. Returns `None` when it ends meanwhile, or belongs to another
+/// user; its ports then count by their numbers.
 fn add_sockets(
     process: &Path,
     sockets: &BTreeSet<u64>,
