@@ -92,4 +92,20 @@ impl RecordSink for ReplicaLog {
         self.is_unsure = matches!(outcome, Err(LogFault::Unknown { .. }));
         outcome
     }
+
+    fn give_up(&mut self) {
+        let Some(replica) = self.replicas.get(usize::from(SHARD)) else { return };
+        let row = replica.status().row.unwrap_or_default();
+        let mut members = row.members.keys();
+        if !members.any(|node| row.holder.as_ref() != Some(node) && row.has_cut(node)) {
+            tracing::error!(
+                "this node cannot store a change, and no other node could hold the store"
+            );
+            return;
+        }
+        tracing::error!("this node cannot store a change: it hands the store over");
+        if let Err(refusal) = replica.hand_over() {
+            tracing::debug!(%refusal, "the replica has stopped");
+        }
+    }
 }

@@ -117,16 +117,26 @@ impl<T: Record> Records<T> {
 
     /// Creates or replaces a record, durably.
     pub(crate) fn put(&self, name: &str, record: &T, now: UnixMillis) -> ChangeResult {
-        let version = self.version(name)?;
-        let put = self.store.put_object(self.kind, name, version, &record.to_bytes(), now)?;
-        Ok(put.map(drop))
+        let bytes = record.to_bytes();
+        self.change(name, |version| {
+            let put = self.store.put_object(self.kind, name, version, &bytes, now)?;
+            Ok(put.map(drop))
+        })
     }
 
     /// Removes a record, durably; a missing record counts as removed.
     pub(crate) fn remove(&self, name: &str) -> ChangeResult {
-        let version = self.version(name)?;
-        match self.store.delete_object(self.kind, name, version)? {
+        self.change(name, |version| match self.store.delete_object(self.kind, name, version)? {
             Err(ObjectRefusal::Conflict { found: None, .. }) => Ok(Ok(())),
+            outcome => Ok(outcome),
+        })
+    }
+
+    /// Makes a change, which quotes the version. The version can be out of date: an earlier change of
+    /// this process whose outcome was unknown is settled before the change. It is then read again.
+    fn change(&self, name: &str, change: impl Fn(Option<u64>) -> ChangeResult) -> ChangeResult {
+        match change(self.version(name)?)? {
+            Err(ObjectRefusal::Conflict { .. }) => change(self.version(name)?),
             outcome => Ok(outcome),
         }
     }

@@ -27,6 +27,7 @@ struct State {
     records: BTreeMap<u64, Option<Vec<u8>>>,
     cut: u64,
     fate: Fate,
+    given_up: bool,
 }
 
 /// A log in memory. Clones share the log.
@@ -59,6 +60,11 @@ impl MemoryLog {
         self.state().cut == 0
     }
 
+    /// Returns true if a writer could not apply what it appended.
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.state().given_up
+    }
+
     /// Fences earlier writers: the next number passes without a record.
     pub(crate) fn fence(&self) {
         let next = self.last() + 1;
@@ -87,6 +93,10 @@ impl RecordSink for MemoryLog {
         }
         let cause = io::Error::from(io::ErrorKind::TimedOut).into();
         Err(LogFault::Unknown { number, cause })
+    }
+
+    fn give_up(&mut self) {
+        self.state().given_up = true;
     }
 }
 

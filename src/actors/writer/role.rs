@@ -68,11 +68,13 @@ impl WriterThread {
             self.parts.appender.set_limits(*self.parts.limits.get());
             self.parts.appender.set_metric_limits(self.parts.metric_limits.get());
             let stop = group.stop.take();
-            if let Err(fault) = self.settle() {
-                group.refuse(&fault);
+            let settled = self.settle();
+            if let Err(fault) = &settled {
+                group.refuse(fault);
+                self.pressure.queued_bytes.fetch_sub(group.weight, Ordering::Relaxed);
             }
             let single = group.single.take();
-            if group.has_writes() || single.is_none() {
+            if settled.is_ok() && (group.has_writes() || single.is_none()) {
                 self.commit(group);
             }
             if let Some(single) = single {

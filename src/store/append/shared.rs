@@ -174,7 +174,13 @@ impl Shared {
             }
             return Err(StoreError::Log(Box::new(fault)));
         }
-        let effect = self.replicated.apply(number, record, held)?;
+        let changes_objects = record.changes_objects();
+        let applied = self.replicated.apply(number, record, held);
+        if changes_objects && applied.is_err() {
+            // No later record can be appended before this one is applied.
+            self.log.give_up();
+        }
+        let effect = applied?;
         self.unsettled = None;
         Ok((effect, length))
     }

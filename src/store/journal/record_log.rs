@@ -25,6 +25,10 @@ pub trait RecordSink: Send + Debug {
     /// [`LogFault::OutOfOrder`] for any other number, and for other bytes at a number that exists;
     /// [`LogFault::Fenced`] for the number of a fence. The log is unchanged then.
     fn append(&mut self, number: u64, record: &[u8]) -> Result<(), LogFault>;
+
+    /// Notes that the writer cannot apply a record that it appended, so that another writer should
+    /// continue the log, if there is one.
+    fn give_up(&mut self) {}
 }
 
 /// A log of records that can be read.

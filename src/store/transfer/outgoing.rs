@@ -7,7 +7,7 @@ use std::{
     fs::{self, File},
     io::{self, Read, Write},
     path::Path,
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
 use tempfile::TempDir;
@@ -38,7 +38,9 @@ pub(super) const OUTGOING: &str = "outgoing-";
 
 /// Returns the start of the names of this process's outgoing copies.
 pub(super) fn outgoing_name() -> String {
-    format!("{OUTGOING}{}-", std::process::id())
+    // The ID of a process is the same after each restart of a container.
+    static PROCESS: OnceLock<u64> = OnceLock::new();
+    format!("{OUTGOING}{:016x}-", PROCESS.get_or_init(|| fastrand::u64(..)))
 }
 
 /// A consistent copy of a replica for another node. Its files are removed when it is dropped.

@@ -1,21 +1,23 @@
 //! Records of objects and hosts: what followers store, what they refuse, and what a leader does
 //! after an unknown outcome.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use granary::{
+    alerts::{LabelMatcher, NewSilence},
+    kept::{KnownSilences, SilencingFault},
     model::{HostChanges, HostRecord, Kind, ListeningSpan, ProjectName},
     store::{
         Appender, ErasureRequest, LogFault, Medium, ObjectKind, ObjectRefusal, RECORD_BYTES_MAX,
-        Replica, ReplicaFault, Store, StoreError,
+        RecordSink, Replica, ReplicaFault, Store, StoreError,
     },
 };
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::mutants::{all, define_one, difference, first, pair, send_one};
 use crate::{
-    faulty::FaultyMedium,
-    memory_log::Fate,
+    faulty::{Call, ENOSPC, Effect, Fault, FaultyMedium},
+    memory_log::{Fate, MemoryLog},
     setup::{HOUR, MINUTE, NOW, SECOND, define, samples, send, series},
 };
 
@@ -167,6 +169,45 @@ fn after_an_unknown_outcome_the_next_change_appends_the_record_again() {
     let fault = store.put_object(KIND, "b", None, b"", NOW).unwrap_err();
     let is_fenced = |fault: &LogFault| matches!(fault, LogFault::Fenced { number: 4 });
     assert!(matches!(&fault, StoreError::Log(fault) if is_fenced(fault)), "{fault:?}");
+}
+
+#[test]
+fn a_silence_expires_after_an_unknown_outcome() {
+    for fate in [Fate::AnswerLost, Fate::RecordLost] {
+        let (store, _leader, mut log, other, mut follower) = pair();
+        let silences = KnownSilences::open(&store, Duration::from_secs(60)).unwrap();
+        let new = NewSilence {
+            id: None,
+            matchers: LabelMatcher::parse_all("host=a").unwrap(),
+            starts_at: NOW,
+            ends_at: NOW.plus(HOUR),
+            created_by: "a person".to_owned(),
+            comment: "a test".to_owned(),
+            recurring: None,
+        };
+        let id = silences.create_or_change(new, NOW).unwrap();
+        log.set_fate(fate);
+        let fault = silences.expire(&id, NOW.plus(SECOND)).unwrap_err();
+        assert!(matches!(fault, SilencingFault::Store(StoreError::Log(_))), "{fault}");
+        silences.expire(&id, NOW.plus(2 * SECOND)).unwrap();
+        follower.follow(&mut log).unwrap();
+        assert_eq!(difference(&store, &other), None);
+    }
+}
+
+#[test]
+fn a_leader_that_cannot_store_what_it_appended_gives_up() {
+    let (mut log, founding) = (MemoryLog::default(), first(&super::levels("6h")));
+    log.append(1, &founding).unwrap();
+    let medium = FaultyMedium::new(1);
+    let (store, mut replica) =
+        Replica::open(Arc::new(medium.clone()), Some(&founding), NOW).unwrap();
+    replica.follow(&mut log).unwrap();
+    let _leader = replica.lead(Box::new(log.clone()));
+    put(&store, "a", None, "x");
+    medium.arm(Fault { call: Call::Sync, after: 0, times: 9, effect: Effect::Error(ENOSPC) });
+    store.put_object(KIND, "b", None, b"x", NOW).unwrap_err();
+    assert!(log.is_given_up() && log.last() == 3);
 }
 
 #[test]
