@@ -3,7 +3,7 @@
 //!
 //! The cut is confirmed before anything is deleted, so that a replica below it can notice.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use crate::replication::{
     entry::{NodeName, ShardRow},
@@ -25,8 +25,13 @@ pub(crate) struct Cutter {
     deleted: u64,
     /// A member that an operator removes.
     requested_strike: Option<NodeName>,
+    /// The members that do not have what was cut, with the time at which this was first seen.
+    waiting: Waiting,
     step: Step,
 }
+
+/// The members that wait for a copy of the replica, each since a time in milliseconds.
+type Waiting = BTreeMap<NodeName, u64>;
 
 #[derive(Debug, Default)]
 enum Step {
@@ -51,7 +56,8 @@ pub(crate) enum Cut {
 
 impl Cutter {
     pub(crate) fn new(shard: u16, epoch: u64, me: NodeName) -> Self {
-        Self { shard, epoch, me, deleted: 0, requested_strike: None, step: Step::Read }
+        let (requested_strike, waiting, step) = (None, Waiting::new(), Step::Read);
+        Self { shard, epoch, me, deleted: 0, requested_strike, waiting, step }
     }
 
     pub(crate) fn request_strike(&mut self, node: NodeName) {
@@ -82,7 +88,8 @@ impl Cutter {
     ) -> Cut {
         match (std::mem::take(&mut self.step), answer) {
             (Step::Read, Answer::Shard(Some(row))) if row.epoch == self.epoch => {
-                let slow = backlog.slow_member(row, &self.me, now_ms, timing);
+                self.note_waiting(row, now_ms);
+                let slow = backlog.slow_member(row, &self.me, (now_ms, timing), &self.waiting);
                 self.plan(row, floor, slow)
             }
             (Step::Read, _)
@@ -103,6 +110,13 @@ impl Cutter {
             }
             (Step::Change(_), _) => Cut::Continues,
             (Step::Raise(_), _) => Cut::Rests,
+        }
+    }
+
+    fn note_waiting(&mut self, row: &ShardRow, now_ms: u64) {
+        self.waiting.retain(|node, _| row.members.contains_key(node) && !row.has_cut(node));
+        for node in row.members.keys().filter(|node| !row.has_cut(node)) {
+            self.waiting.entry(node.clone()).or_insert(now_ms);
         }
     }
 
@@ -162,20 +176,28 @@ impl Backlog {
         self.points.push_back((now_ms, number, self.bytes));
     }
 
-    /// Returns the member with the lowest floor, if the entries behind it are too old or too large.
+    /// Returns the member with the lowest floor of those behind which the entries are too old or too
+    /// large. A copy takes its time, which begins when the member joins.
     fn slow_member(
         &self,
         row: &ShardRow,
         me: &NodeName,
-        now_ms: u64,
-        timing: &Timing,
+        (now_ms, timing): (u64, &Timing),
+        waiting: &Waiting,
     ) -> Option<NodeName> {
+        let is_slow = |node: &NodeName, floor: u64| {
+            let point = self.points.iter().find(|(_, number, _)| *number > floor);
+            let Some((since_ms, _, bytes)) = point else { return false };
+            let (since_ms, ms_max, bytes_max) = match waiting.get(node) {
+                Some(joined_ms) => (*joined_ms, timing.copy_ms, timing.copy_bytes),
+                None => (*since_ms, timing.strike_ms, timing.strike_bytes),
+            };
+            now_ms.saturating_sub(since_ms) > ms_max
+                || self.bytes.saturating_sub(*bytes) > bytes_max
+        };
         let others = row.members.iter().filter(|(node, _)| is_removable(row, node, me));
-        let (node, floor) = others.min_by_key(|(_, floor)| **floor)?;
-        let (since_ms, _, bytes) = self.points.iter().find(|(_, number, _)| number > floor)?;
-        let is_slow = now_ms.saturating_sub(*since_ms) > timing.strike_ms
-            || self.bytes.saturating_sub(*bytes) > timing.strike_bytes;
-        is_slow.then(|| node.clone())
+        let slow = others.filter(|(node, floor)| is_slow(node, **floor));
+        slow.min_by_key(|(_, floor)| **floor).map(|(node, _)| node.clone())
     }
 }
 
@@ -199,7 +221,7 @@ mod tests {
         backlog.note(1, 100, 0);
         backlog.note(2, 100, 1_000_000);
         let check = |backlog: &Backlog, floors: &[(&str, u64)], now_ms: u64| {
-            backlog.slow_member(&row(floors), &node("a"), now_ms, &timing)
+            backlog.slow_member(&row(floors), &node("a"), (now_ms, &timing), &Waiting::new())
         };
         assert_eq!(check(&backlog, &[("a", 2), ("b", 0)], 3_600_000), None);
         assert_eq!(check(&backlog, &[("a", 2), ("b", 0)], 3_600_001), Some(node("b")));
@@ -208,6 +230,24 @@ mod tests {
         assert_eq!(check(&backlog, &[("b", 0)], u64::MAX), None, "one member stays");
         backlog.note(3, 5 << 30, 1_000_001);
         assert_eq!(check(&backlog, &[("a", 3), ("b", 0)], 1_000_002), Some(node("b")));
+    }
+
+    #[test]
+    fn a_member_that_copies_the_replica_has_six_hours_from_when_it_joined() {
+        let (timing, mut backlog) = (Timing::default(), Backlog::default());
+        backlog.note(1, 100, 0);
+        backlog.note(2, 100, 1);
+        let mut cutter = Cutter::new(1, 1, node("a"));
+        let mut check = |now_ms: u64| {
+            // "b" is dead, and "c" waits for a copy.
+            let row = ShardRow { cut: 1, ..row(&[("a", 2), ("b", 1), ("c", 0)]) };
+            cutter.note_waiting(&row, now_ms);
+            backlog.slow_member(&row, &node("a"), (now_ms, &timing), &cutter.waiting)
+        };
+        assert_eq!(check(3_000_000), None);
+        assert_eq!(check(3_700_000), Some(node("b")));
+        assert_eq!(check(3_000_000 + 6 * 3_600_000), Some(node("b")));
+        assert_eq!(check(3_000_001 + 6 * 3_600_000), Some(node("c")));
     }
 
     #[test]

@@ -35,6 +35,10 @@ pub struct Timing {
     pub strike_ms: u64,
     /// The bytes of the log after which a member that holds them back is struck.
     pub strike_bytes: u64,
+    /// The time after which a member that waits for a copy of the replica is struck.
+    pub copy_ms: u64,
+    /// The bytes of the log after which a member that waits for a copy is struck.
+    pub copy_bytes: u64,
 }
 
 impl Default for Timing {
@@ -51,6 +55,8 @@ impl Default for Timing {
             rank_ms: 300,
             strike_ms: 3_600_000,
             strike_bytes: 4 << 30,
+            copy_ms: 6 * 3_600_000,
+            copy_bytes: 32 << 30,
         }
     }
 }

@@ -119,10 +119,12 @@ impl<S: Shard + Send + 'static> Running<S> {
                 return if has_lease { Stopped::WithLease } else { Stopped::InOrder };
             }
             self.propose_next();
-            for (ticket, command) in self.replica.poll(now_ms, &self.state) {
+            let commands = self.replica.poll(now_ms, &self.state);
+            // The end of a lease must not be sent while the status says that this node answers.
+            self.publish_status();
+            for (ticket, command) in commands {
                 self.send(ticket, command);
             }
-            self.publish_status();
             if let Some(stopped) = self.stopped(now_ms) {
                 return stopped;
             }

@@ -213,6 +213,21 @@ fn a_node_holds_the_cut_back_while_it_waits_for_a_snapshot() {
 }
 
 #[test]
+fn a_member_that_lost_its_disk_does_not_count_as_having_what_was_cut() {
+    let mut memory = shard(5, &[("a", 5), ("b", 5)]);
+    memory.execute(&Command::RaiseCut { shard: 0, epoch: 1, cut: 5 });
+    let mut b = replica("b", None, true);
+    (0..9).for_each(|second| drop(act(&mut memory, second * 1000, &mut b, &mut Broken)));
+    assert_eq!(members(&memory), [("a".to_owned(), 5), ("b".to_owned(), 4)]);
+    // Without another member that has what was cut, it stays.
+    let mut memory = shard(5, &[("b", 5)]);
+    memory.execute(&Command::RaiseCut { shard: 0, epoch: 1, cut: 5 });
+    let mut b = replica("b", None, true);
+    (0..9).for_each(|second| drop(act(&mut memory, second * 1000, &mut b, &mut Broken)));
+    assert_eq!(members(&memory), [("b".to_owned(), 5)]);
+}
+
+#[test]
 fn a_holder_knows_how_long_a_member_held_back_before_its_lease() {
     let mut memory = shard(1, &[("a", 0), ("b", 0)]);
     let mut state = ToyShard::open(0, 0, Rc::default());

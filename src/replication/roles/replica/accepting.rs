@@ -7,7 +7,7 @@ use crate::replication::{
     mutants::{Mutant, is_on},
     roles::{
         cutting::{Cut, Cutter},
-        following::{Followed, Follower, floor_command, waiting_command},
+        following::{Followed, Follower, floor_command, leave_command, waiting_command},
         insertion::Settled,
         lanes::{Lane, LaneState, Ticket},
         lease::{Lease, Watch},
@@ -126,12 +126,17 @@ impl Replica {
             Followed::Below(row) => {
                 self.watch.note(&row, lane.sent_ms, now_ms, &self.timing);
                 self.row = Some(row.clone());
-                match &mut self.role {
+                let first = if row.has_cut(&self.me) {
+                    // This member's disk was lost, so it does not have what was cut.
+                    leave_command(self.shard, &row, &self.me)
+                } else {
                     // Otherwise the cut could pass the snapshot before it has arrived.
-                    Role::Following(follower)
-                        if self.joins && !row.members.contains_key(&self.me) =>
-                    {
-                        follower.send_floor(waiting_command(self.shard, &row, &self.me));
+                    let joins = self.joins && !row.members.contains_key(&self.me);
+                    joins.then(|| waiting_command(self.shard, &row, &self.me))
+                };
+                match (&mut self.role, first) {
+                    (Role::Following(follower), Some(first)) => {
+                        follower.send_floor(first);
                         self.lanes[Lane::Log as usize].due_ms = now_ms;
                     }
                     _ => self.seed(now_ms, &row, state, events),
