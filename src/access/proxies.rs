@@ -76,6 +76,19 @@ impl TrustedProxies {
         }
         client
     }
+
+    /// Returns the address of the client of a request that a node of the cluster passed on. The last
+    /// entry is what the node appended.
+    pub fn client_of_node<'a>(
+        &self,
+        node: IpAddr,
+        mut entries: impl DoubleEndedIterator<Item = &'a str>,
+    ) -> IpAddr {
+        match entries.next_back().and_then(address_of) {
+            Some(client) => self.client(client, entries),
+            None => node,
+        }
+    }
 }
 
 /// Returns the address of an entry, which may have a port.
@@ -92,6 +105,20 @@ mod tests {
     fn proxies(entries: &[&str]) -> Result<TrustedProxies, Vec<String>> {
         let entries: Vec<_> = entries.iter().map(|entry| (*entry).to_owned()).collect();
         TrustedProxies::new(&entries)
+    }
+
+    #[test]
+    fn the_address_that_a_node_appends_is_its_client() {
+        let trusted = proxies(&["10.1.0.0/16"]).unwrap();
+        for (forwarded, client) in [
+            ("192.0.2.1, 192.0.2.2", "192.0.2.2"),
+            ("192.0.2.1, 10.1.2.3", "192.0.2.1"),
+            ("10.1.2.3", "10.1.2.3"),
+            ("?", "192.0.2.9"),
+        ] {
+            let found = trusted.client_of_node("192.0.2.9".parse().unwrap(), forwarded.split(','));
+            assert_eq!(found.to_string(), client, "{forwarded}");
+        }
     }
 
     #[test]

@@ -120,6 +120,7 @@ pub fn routes(config: &mut ServiceConfig, default: &ProjectApi, others: &[Projec
     health::routes(Scope::new(config, access, of_projects!(admin)));
     admin::routes(Scope::new(config, access, of_projects!(admin)));
     if let ClusterParts(Some(control)) = &admin.cluster {
+        config.app_data(web::Data::new(control.clone()));
         crate::cluster::serving::routes(config, control);
     }
     cluster::routes(Scope::new(config, access, (admin.cluster.clone(), Vec::new())));

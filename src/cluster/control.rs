@@ -1,13 +1,15 @@
 //! The operation of a cluster: its state, and the changes that an operator orders.
 //!
-//! Must never know: HTTP.
+//! Must never know: routes.
 
 use std::{collections::BTreeMap, sync::Weak, time::Duration};
 
+use actix_web::http::header::HeaderMap;
 use serde::{Deserialize, Serialize};
 
 use super::{
     SHARD,
+    forward::FORWARDED_SECRET,
     node::{Membership, Node},
     seed::{SEED_PATH, agent, refusal},
     shard::StoreShard,
@@ -95,6 +97,13 @@ impl ClusterControl {
     /// Returns the name of this node.
     pub fn name(&self) -> &NodeName {
         &self.node.parts().node
+    }
+
+    /// Returns true if a node of this cluster passed a request with these headers on.
+    pub fn is_from_node(&self, headers: &HeaderMap) -> bool {
+        let Some(secret) = self.node.secret().get() else { return false };
+        let given = headers.get(FORWARDED_SECRET).and_then(|value| value.to_str().ok());
+        given.is_some_and(|given| secret.admits(given))
     }
 
     /// Returns the epoch that this node holds, and false when its membership is over.

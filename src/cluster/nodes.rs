@@ -23,4 +23,10 @@ impl KnownNodes {
         let nodes = self.0.lock();
         nodes.iter().find(|row| row.node == *node).map(|row| row.address.clone())
     }
+
+    /// Returns the number of the last beat of a node.
+    pub fn beat(&self, node: &NodeName) -> Option<i64> {
+        let nodes = self.0.lock();
+        nodes.iter().find(|row| row.node == *node).map(|row| row.beat)
+    }
 }

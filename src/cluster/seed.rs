@@ -34,7 +34,8 @@ pub(super) const SEED_PATH: &str = "/cluster/v1/seed";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The time limit for the beginning of a response.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
-/// The time limit for the next part of a copy. The member collects its files before the first one.
+/// The time limit for the next part of a copy, and for a sign of life of the member while it
+/// collects its files before the first part.
 const STALLED_AFTER: Duration = Duration::from_secs(300);
 /// The time limit for a whole copy.
 const COPIED_WITHIN: Duration = Duration::from_secs(6 * 3600);
@@ -120,7 +121,9 @@ impl Seeding {
             bail!("{status}: {}", refusal(&body.unwrap_or_default()));
         }
         let reader = response.into_body().into_with_config().limit(u64::MAX).reader();
-        let mut chunks = Chunks::start(reader, self.ends.clone())?;
+        let (nodes, member) = (self.nodes.clone(), node.clone());
+        let beat = Box::new(move || nodes.beat(&member));
+        let mut chunks = Chunks::start(reader, self.ends.clone(), beat)?;
         let space = DiskSpace::of(&self.folder).context("read the size of the disk")?;
         let limits = CopyLimits { least_through: row.cut, bytes_max: space.total };
         let (watch, mut received, mut shown) = (Stopwatch::start(), 0, Stopwatch::start());
@@ -164,10 +167,19 @@ struct Chunks {
     parts: Receiver<io::Result<Vec<u8>>>,
     rest: io::Cursor<Vec<u8>>,
     ends: Arc<AtomicBool>,
+    /// Returns the last sign of life of the member; `None` here after the first part.
+    beat: Option<Beat>,
 }
 
+/// Returns the last sign of life of a member.
+type Beat = Box<dyn Fn() -> Option<i64>>;
+
 impl Chunks {
-    fn start(mut reader: impl Read + Send + 'static, ends: Arc<AtomicBool>) -> io::Result<Self> {
+    fn start(
+        mut reader: impl Read + Send + 'static,
+        ends: Arc<AtomicBool>,
+        beat: Beat,
+    ) -> io::Result<Self> {
         let (sender, parts) = bounded(CHUNKS);
         let read = move || {
             loop {
@@ -184,19 +196,26 @@ impl Chunks {
             }
         };
         thread::Builder::new().name("seeding".to_owned()).spawn(read)?;
-        Ok(Self { parts, rest: io::Cursor::default(), ends })
+        Ok(Self { parts, rest: io::Cursor::default(), ends, beat: Some(beat) })
     }
 }
 
 impl Read for Chunks {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        let watch = Stopwatch::start();
+        let sign = |beat: &Option<Beat>| beat.as_ref().and_then(|beat| beat());
+        let (mut watch, mut last) = (Stopwatch::start(), sign(&self.beat));
         while self.rest.position() == self.rest.get_ref().len() as u64 {
             match self.parts.recv_timeout(LOOK) {
                 Ok(Ok(chunk)) if chunk.is_empty() => return Ok(0),
-                Ok(chunk) => self.rest = io::Cursor::new(chunk?),
+                Ok(chunk) => {
+                    self.rest = io::Cursor::new(chunk?);
+                    self.beat = None;
+                }
                 Err(RecvTimeoutError::Timeout) if self.ends.load(Ordering::Relaxed) => {
                     return Err(io::Error::other("this node stops"));
+                }
+                Err(RecvTimeoutError::Timeout) if sign(&self.beat) != last => {
+                    (watch, last) = (Stopwatch::start(), sign(&self.beat));
                 }
                 Err(RecvTimeoutError::Timeout) if watch.elapsed() < STALLED_AFTER => {}
                 Err(RecvTimeoutError::Timeout) => return Err(io::ErrorKind::TimedOut.into()),

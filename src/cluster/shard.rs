@@ -97,7 +97,9 @@ impl SharedReplica {
 
     /// Drops this node's handles of the store. Returns the means to wait until it is closed.
     pub fn close(&self) -> Option<ClosedStore> {
-        match std::mem::replace(&mut *self.0.lock(), State::Closed) {
+        // The lock is free while a checkpoint ends.
+        let state = std::mem::replace(&mut *self.0.lock(), State::Closed);
+        match state {
             State::Following { store, upkeep, .. } => {
                 upkeep.end();
                 Some(store.closed())

@@ -167,14 +167,14 @@ impl Turn<'_> {
         let (node, upkeep) = (self.node.clone(), upkeep(&checked.settings));
         let membership = spawn_blocking(move || node.join(upkeep)).await??;
         let membership = Arc::new(membership);
-        let followed = self.follow(&checked, &membership, signals).await?;
-        let next = match followed {
-            Followed::Stopped => Err(ExitReason::Signal),
-            Followed::Again(None) => Ok(checked),
-            Followed::Again(Some(settings)) => Ok(*settings),
-            Followed::Holds => self.hold(checked, &membership, signals).await?,
+        let next = match self.follow(&checked, &membership, signals).await {
+            Ok(Followed::Stopped) => Ok(Err(ExitReason::Signal)),
+            Ok(Followed::Again(None)) => Ok(Ok(checked)),
+            Ok(Followed::Again(Some(settings))) => Ok(Ok(*settings)),
+            Ok(Followed::Holds) => Box::pin(self.hold(checked, &membership, signals)).await,
+            Err(cause) => Err(cause),
         };
-        if matches!(next, Err(ExitReason::Signal)) {
+        if matches!(next, Ok(Err(ExitReason::Signal)) | Err(_)) {
             membership.hand_over();
         }
         let membership = Arc::into_inner(membership);
@@ -182,6 +182,7 @@ impl Turn<'_> {
             Some(membership) => spawn_blocking(move || membership.end()).await?,
             None => false,
         };
+        let next = next?;
         if !ended && next.is_ok() {
             tracing::error!(
                 "a thread still uses the store; the daemon stops so that it can be restarted"
@@ -297,26 +298,38 @@ impl Turn<'_> {
         };
         let opened = match self.lead(settings, membership).await {
             Ok(opened) => opened,
-            Err(cause) => {
-                let cause = format!("{cause:#}");
-                tracing::error!(cause, "cannot hold the store; following again");
-                membership.hand_over();
-                sleep(RETRY_PAUSE).await;
-                return Ok(Ok(checked));
-            }
+            Err(cause) => return Ok(Ok(self.gave_up(&cause, checked, membership).await)),
         };
         let holding = Holding {
             membership: membership.clone(),
             phase: membership.phase(),
             metrics: self.node.metrics().shown.clone(),
         };
-        let daemon = Daemon::start(opened, self.sources, self.addresses, Some(holding))?;
+        let started = Daemon::start(opened, self.sources, self.addresses, Some(holding));
+        let daemon = match started {
+            Ok(daemon) => daemon,
+            Err(cause) => return Ok(Ok(self.gave_up(&cause, checked, membership).await)),
+        };
         daemon.announce_ready(watch);
         Ok(match Box::pin(daemon.run(signals)).await {
             End::Stopped(reason) => Err(reason),
             End::Reopening(reopening) => Ok(reopening.settings),
             End::Lost => Ok(checked),
         })
+    }
+
+    /// Hands the store over after a start that failed; returns the settings of the next turn.
+    async fn gave_up(
+        &self,
+        cause: &anyhow::Error,
+        checked: CheckedSettings,
+        membership: &Membership,
+    ) -> CheckedSettings {
+        let cause = format!("{cause:#}");
+        tracing::error!(cause, "cannot hold the store; following again");
+        membership.hand_over();
+        sleep(RETRY_PAUSE).await;
+        checked
     }
 
     /// Makes the store the one that appends, with the levels of its log.

@@ -8,7 +8,10 @@ use granary::{
 };
 use serde_json::{Value, json};
 
-use crate::daemon::{Daemon, client, granary};
+use crate::{
+    daemon::{Daemon, client, granary},
+    remote_write::{minute, request, series},
+};
 
 #[path = "../replicas/server.rs"]
 #[allow(dead_code, reason = "the tests of tests/replicas use more of it")]
@@ -45,7 +48,8 @@ impl Cluster {
         let node = &self.nodes[node];
         let settings = format!(
             "[cluster]\nuri = '{}'\nadvertise = '{}'\nreplicas = {replicas}\n\
-             [storage]\ncheckpoint_interval = '1s'\n",
+             [storage]\ncheckpoint_interval = '1s'\n\
+             [ingest]\nha_senders = ['remote_write ']\n",
             self.server.uri(),
             node.url
         );
@@ -240,6 +244,34 @@ fn an_operator_hands_over_seeds_and_strikes() {
     cluster.nodes[before].restart();
     cluster.settle(&[after, before]);
     cluster.compare(&[after, before]);
+}
+
+#[test]
+#[ignore = "needs secantusdb, a server in Python; .ci/run installs it and runs this"]
+fn a_sender_has_the_same_name_at_each_node() {
+    let mut cluster = Cluster::new();
+    let nodes = [cluster.start(), cluster.start()];
+    cluster.write(nodes[0]);
+    cluster.settle(&nodes);
+    // Two servers send the same series, through a proxy on this machine.
+    let start = minute();
+    for number in 0..20 {
+        let (sender, url) = (number % 2, &cluster.nodes[nodes[number / 2 % 2]].url);
+        let sample = (start + number as i64 * 1000, 1.0);
+        let body = request(&[series(&[("__name__", "twice")], &[sample])]);
+        let body = snap::raw::Encoder::new().compress_vec(&body).unwrap();
+        let sent = client().post(format!("{url}/api/v1/write"));
+        let sent = sent.content_type("application/x-protobuf").header("Content-Encoding", "snappy");
+        let sent = sent.header("X-Forwarded-For", format!("10.0.3.{sender}")).send(&body[..]);
+        assert!(sent.unwrap().status().is_success());
+    }
+    for node in nodes {
+        let args = ["chart", "--metric", "twice", "--display", "count", "--range", "1h"];
+        let chart = cluster.nodes[node].query(&[&args[..], &["--resolution", "1m"]].concat());
+        let points = chart["series"][0]["points"].as_array().unwrap();
+        let count: f64 = points.iter().filter_map(|point| point[1].as_f64()).sum();
+        assert_eq!(count, 10.0, "as node {node} answers");
+    }
 }
 
 #[test]

@@ -21,6 +21,7 @@ use crate::{
     access::{Attempt, Lockout, TrustedProxies},
     api::answer,
     clock::TrustedClock,
+    cluster::ClusterControl,
     kept::LiveValue,
     telemetry::Metrics,
 };
@@ -162,7 +163,8 @@ fn delayed(wait_ms: i64) -> HttpResponse {
     response
 }
 
-/// Returns the address of the client: the peer's, or what trusted proxies forward.
+/// Returns the address of the client: the peer's, or what trusted proxies and nodes of the cluster
+/// forward.
 pub(in crate::api) fn address(request: &HttpRequest) -> IpAddr {
     let peer = request.peer_addr().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.ip());
     let Some(proxies) = request.app_data::<web::Data<LiveValue<TrustedProxies>>>() else {
@@ -171,7 +173,22 @@ pub(in crate::api) fn address(request: &HttpRequest) -> IpAddr {
     let headers = request.headers().get_all(X_FORWARDED_FOR);
     // A header that is not text counts as an entry without a valid address.
     let lines: Vec<_> = headers.map(|value| value.to_str().unwrap_or("?")).collect();
-    proxies.get().client(peer, lines.iter().flat_map(|line| line.split(',')))
+    let entries = lines.iter().flat_map(|line| line.split(','));
+    let cluster = request.app_data::<web::Data<ClusterControl>>();
+    if cluster.is_some_and(|cluster| cluster.is_from_node(request.headers())) {
+        return proxies.get().client_of_node(peer, entries);
+    }
+    proxies.get().client(peer, entries)
+}
+
+/// Returns the address in the name of a sender. In a cluster it is the client's, because the same
+/// sender reaches the holder through any node; otherwise it is the peer's.
+pub(in crate::api) fn sender_address(request: &HttpRequest) -> String {
+    match request.app_data::<web::Data<ClusterControl>>() {
+        // Each node may see another notation of an IPv4 address.
+        Some(_) => address(request).to_canonical().to_string(),
+        None => request.peer_addr().map(|peer| peer.ip().to_string()).unwrap_or_default(),
+    }
 }
 
 #[cfg(test)]

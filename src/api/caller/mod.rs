@@ -46,7 +46,7 @@ use crate::{
     tls::ClientCertificate,
 };
 pub use attempts::Logins;
-pub(super) use attempts::{Outcome, Turn, address};
+pub(super) use attempts::{Outcome, Turn, address, sender_address};
 pub(super) use audited::{note_caller, note_object};
 pub(super) use provider_logins::AskFault;
 pub use provider_logins::ProviderLogins;

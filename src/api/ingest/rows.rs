@@ -8,7 +8,10 @@ use actix_web::{HttpRequest, HttpResponse, http::StatusCode, web};
 use super::{IngestParts, answer_and_count};
 use crate::{
     actors::{CollectRows, RowsAnswer, protocol_label},
-    api::{caller::caller, refusal::Refusal},
+    api::{
+        caller::{caller, sender_address},
+        refusal::Refusal,
+    },
     ingest::protocol::RowProtocol,
 };
 
@@ -37,13 +40,13 @@ async fn accept(
     default_encoding: &'static str,
 ) -> Result<RowsAnswer, Refusal> {
     let body = parts.bodies.receive(&request, payload, default_encoding).await?;
-    let peer = request.peer_addr().map(|peer| peer.ip().to_string()).unwrap_or_default();
+    let address = sender_address(&request);
     let label = protocol_label(protocol).as_str();
     // Many senders may share the address of a proxy, so the name of the key is part of the sender's
     // name.
     let sender = match caller(&request) {
-        Some(caller) => format!("{label} {} {peer}", caller.name()),
-        None => format!("{label} {peer}"),
+        Some(caller) => format!("{label} {} {address}", caller.name()),
+        None => format!("{label} {address}"),
     };
     let collector = parts.collectors.for_body(&body.bytes);
     let (sender, memory) = (sender.into(), Some(body.memory));

@@ -13,7 +13,7 @@ use futures_util::StreamExt;
 use parking_lot::Mutex;
 use tokio::{
     sync::mpsc::{Receiver, channel},
-    time::timeout,
+    time::{Instant, timeout_at},
 };
 
 use super::ForwardLimits;
@@ -64,8 +64,10 @@ pub(super) fn incoming(
     let noted = fault.clone();
     actix_web::rt::spawn(async move {
         let mut length = 0;
+        // As in the daemon, the limit is that of the whole body.
+        let until = Instant::now() + limits.client_timeout;
         loop {
-            let part = match timeout(limits.client_timeout, payload.next()).await {
+            let part = match timeout_at(until, payload.next()).await {
                 Ok(Some(Ok(chunk))) => {
                     length += chunk.len();
                     Part::Chunk(chunk)

@@ -8,12 +8,16 @@ use actix_web::{
 };
 use ureq::http;
 
+use crate::cluster::secret::ClusterSecret;
+
 /// The header of a forwarded request, with the node that forwarded it. Nodes forward it no further.
 pub(super) const FORWARDED: HeaderName = HeaderName::from_static("x-granary-forwarded-by");
+/// The header of a forwarded request with the secret of the cluster.
+pub const FORWARDED_SECRET: HeaderName = HeaderName::from_static("x-granary-cluster");
 const X_FORWARDED_FOR: &str = "x-forwarded-for";
 const X_FORWARDED_PROTO: &str = "x-forwarded-proto";
 /// The headers of one connection (RFC 9110, 7.6.1), and those that the client sets itself.
-const HOP_BY_HOP: [&str; 11] = [
+const HOP_BY_HOP: [&str; 12] = [
     "connection",
     "keep-alive",
     "proxy-authenticate",
@@ -25,6 +29,7 @@ const HOP_BY_HOP: [&str; 11] = [
     "upgrade",
     "expect",
     "x-granary-forwarded-by",
+    "x-granary-cluster",
 ];
 
 /// Returns the length of a body that the headers announce.
@@ -38,11 +43,12 @@ fn is_hop_by_hop(name: &str, connection: &str) -> bool {
         || connection.split(',').any(|named| named.trim().eq_ignore_ascii_case(name))
 }
 
-/// Returns the head of the request to the holder, which names the node that forwards it.
+/// Returns the head of the request to the holder, which names the node that forwards it and has the
+/// secret of the cluster.
 pub(super) fn outgoing(
     request: &HttpRequest,
     address: &str,
-    (node, is_encrypted): (&str, bool),
+    (node, is_encrypted, secret): (&str, bool, &ClusterSecret),
 ) -> http::request::Builder {
     let target = request.uri().path_and_query().map_or("/", |target| target.as_str());
     let mut outgoing = http::Request::builder()
@@ -67,7 +73,10 @@ pub(super) fn outgoing(
     if is_encrypted && !request.headers().contains_key(X_FORWARDED_PROTO) {
         outgoing = outgoing.header(X_FORWARDED_PROTO, "https");
     }
-    outgoing.header(X_FORWARDED_FOR, clients.join(", ")).header(FORWARDED.as_str(), node)
+    outgoing
+        .header(X_FORWARDED_FOR, clients.join(", "))
+        .header(FORWARDED.as_str(), node)
+        .header(FORWARDED_SECRET.as_str(), secret.authorization())
 }
 
 /// Returns the headers of a response that belong to no connection.
@@ -92,6 +101,8 @@ mod tests {
         for (name, expected) in [
             ("transfer-encoding", true),
             ("x-of-this-hop", true),
+            ("x-granary-forwarded-by", true),
+            ("x-granary-cluster", true),
             ("authorization", false),
             ("host", false),
             ("cookie", false),

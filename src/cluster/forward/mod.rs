@@ -17,16 +17,23 @@ use actix_web::{
 use granary_https::Https;
 use tokio::sync::Semaphore;
 
+pub use headers::FORWARDED_SECRET;
+
 use super::{answer, node::Node};
 use crate::replication::{NodeName, entry::STOPPED, runner::StatusReader};
 
 /// The maximum number of requests that are forwarded at the same time. More are refused.
-pub const FORWARDED_MAX: usize = 128;
+pub const FORWARDED_MAX: usize = 256;
+/// The maximum number of requests without a body, such as tails, and of requests with one: neither
+/// can use up the room of the others.
+const FORWARDED_OF_A_KIND_MAX: usize = FORWARDED_MAX / 2;
 /// The time limit for a connection to the holder.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// The time after which an unused connection is closed, before the holder closes it.
 const IDLE_MAX: Duration = Duration::from_secs(30);
-/// The interval at which a waiting request looks whether the holder is still the same.
+/// The shortest time limit for the next bytes of a connection; tails get some every 15 s.
+const SILENT_MAX: Duration = Duration::from_secs(45);
+/// The interval at which a forwarded request looks whether the holder is still the same.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// The limits of forwarded requests.
@@ -34,7 +41,7 @@ const LOOK: Duration = Duration::from_millis(200);
 pub struct ForwardLimits {
     /// The maximum size of a body.
     pub body_bytes_max: usize,
-    /// The time limit for the next part of a body.
+    /// The time limit for a body.
     pub client_timeout: Duration,
     /// The time limit for the beginning of the response.
     pub response_timeout: Duration,
@@ -49,7 +56,10 @@ pub struct Forwarder {
     /// True if connections to this node are encrypted.
     is_encrypted: bool,
     agent: ureq::Agent,
+    /// The permits of requests without a body.
     permits: Arc<Semaphore>,
+    /// The permits of requests with a body.
+    permits_of_bodies: Arc<Semaphore>,
     limits: ForwardLimits,
 }
 
@@ -67,6 +77,8 @@ impl Forwarder {
         let config = ureq::Agent::config_builder()
             .timeout_connect(Some(CONNECT_TIMEOUT))
             .timeout_recv_response(Some(limits.response_timeout))
+            .timeout_per_read(Some(limits.response_timeout.max(SILENT_MAX)))
+            .timeout_per_write(Some(SILENT_MAX))
             .max_idle_age(IDLE_MAX)
             .max_idle_connections(FORWARDED_MAX)
             .max_idle_connections_per_host(FORWARDED_MAX)
@@ -79,8 +91,9 @@ impl Forwarder {
             .accept_encoding("")
             .user_agent("");
         let agent = Https::default().agent(config)?;
-        let permits = Arc::new(Semaphore::new(FORWARDED_MAX));
-        Ok(Self { node, status, is_encrypted, agent, permits, limits })
+        let permits = || Arc::new(Semaphore::new(FORWARDED_OF_A_KIND_MAX));
+        let (permits, permits_of_bodies) = (permits(), permits());
+        Ok(Self { node, status, is_encrypted, agent, permits, permits_of_bodies, limits })
     }
 
     /// Returns the holder and its address; `None` if no other node holds the store.
@@ -89,6 +102,11 @@ impl Forwarder {
         let holder = row.holder.filter(|holder| *holder != self.node.parts().node)?;
         let address = self.node.nodes().address(&holder).filter(|_| row.beat != STOPPED)?;
         Some((holder, address))
+    }
+
+    /// Returns true if another node still holds the store.
+    fn is_holder(&self, node: &NodeName) -> bool {
+        self.holder().is_some_and(|(now, _)| now == *node)
     }
 
     /// Returns true if the server at an address answers.
@@ -126,13 +144,20 @@ pub(super) async fn forward(
         let message = format!("more than {limit} bytes: send smaller requests");
         return answer::error(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message);
     }
-    let Ok(permit) = forwarder.permits.clone().try_acquire_owned() else {
-        return unavailable(&forwarder, "this node forwards too many requests at present; retry");
-    };
-    let node = forwarder.node.parts().node.as_str();
-    let outgoing = headers::outgoing(&request, &address, (node, forwarder.is_encrypted));
     let has_body = length.is_some_and(|length| length > 0)
         || request.headers().contains_key(header::TRANSFER_ENCODING);
+    let permits = if has_body { &forwarder.permits_of_bodies } else { &forwarder.permits };
+    let Ok(permit) = permits.clone().try_acquire_owned() else {
+        return unavailable(&forwarder, "this node forwards too many requests at present; retry");
+    };
+    let Some(secret) = forwarder.node.secret().get() else {
+        return unavailable(
+            &forwarder,
+            "this node has not read the secret of the cluster yet; retry",
+        );
+    };
+    let node = forwarder.node.parts().node.as_str();
+    let outgoing = headers::outgoing(&request, &address, (node, forwarder.is_encrypted, secret));
     let (incoming, fault) = body::incoming(payload, has_body, limits);
     let agent = forwarder.agent.clone();
     let mut sent = sending::send(agent, outgoing, incoming, permit);
@@ -140,7 +165,7 @@ pub(super) async fn forward(
         tokio::select! {
             head = &mut sent => break head,
             () = tokio::time::sleep(LOOK) => {
-                if forwarder.holder().is_none_or(|(now, _)| now != holder) {
+                if !forwarder.is_holder(&holder) {
                     return unavailable(&forwarder, "the node that held the store does not answer; retry");
                 }
             }
@@ -152,7 +177,8 @@ pub(super) async fn forward(
     match head {
         Ok(Ok(received)) => {
             forwarder.node.metrics().shown.forwarded.inc();
-            received.into_response()
+            let forwarder = forwarder.clone();
+            received.into_response(move || forwarder.is_holder(&holder))
         }
         Ok(Err(fault)) => {
             tracing::debug!(%holder, fault, "cannot forward a request to the holder");

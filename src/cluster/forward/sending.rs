@@ -11,14 +11,17 @@ use actix_web::{
 };
 use bytes::Bytes;
 use futures_util::stream;
-use tokio::sync::{
-    OwnedSemaphorePermit,
-    mpsc::{Receiver, channel},
-    oneshot,
+use tokio::{
+    sync::{
+        OwnedSemaphorePermit,
+        mpsc::{Receiver, channel},
+        oneshot,
+    },
+    time::timeout,
 };
 use ureq::{SendBody, http};
 
-use super::{body::Incoming, headers};
+use super::{LOOK, body::Incoming, headers};
 
 /// The number of chunks in memory.
 const CHUNKS: usize = 4;
@@ -33,15 +36,26 @@ pub(super) struct Received {
 }
 
 impl Received {
-    pub(super) fn into_response(self) -> HttpResponse {
+    /// Returns the response. Its body breaks off when `goes_on` returns false: a holder whose machine
+    /// is gone, or is suspended, sends neither bytes nor an end.
+    pub(super) fn into_response(self, goes_on: impl Fn() -> bool + 'static) -> HttpResponse {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::BAD_GATEWAY);
         let mut response = HttpResponseBuilder::new(status);
         for (name, value) in &self.headers {
             response.append_header((name.as_str(), value.as_slice()));
         }
-        let chunks = stream::unfold(self.chunks, |mut chunks| async {
-            let chunk = chunks.recv().await?;
-            Some((chunk, chunks))
+        let chunks = stream::unfold(Some((self.chunks, goes_on)), |rest| async {
+            let (mut chunks, goes_on) = rest?;
+            loop {
+                match timeout(LOOK, chunks.recv()).await {
+                    Ok(chunk) => return Some((chunk?, Some((chunks, goes_on)))),
+                    Err(_) if goes_on() => {}
+                    Err(_) => {
+                        let cause = "the node no longer holds the store";
+                        return Some((Err(io::Error::other(cause)), None));
+                    }
+                }
+            }
         });
         match self.length {
             Some(length) => response.body(SizedStream::new(length, chunks)),
