@@ -17,7 +17,7 @@ use crate::settings::Settings;
 /// The options of the command.
 #[derive(Debug, Args)]
 pub(crate) struct DiscoverArgs {
-    /// Print the programs that serve /metrics as a file for [scrape] instead
+    /// Print the programs that serve /metrics as a file for the section "scrape" instead
     #[arg(long)]
     scrape: bool,
     /// Send a request to all listening ports, not only to those of known programs and well-known
