@@ -34,7 +34,10 @@ impl Target {
         }
         let Some(connection) = &mut self.connection else { return Ok(()) };
         let hello = connection.hello().await?;
+        // A server that starts does not know its set yet, and its counters must keep their series.
+        let known_set = self.server_role.set.take();
         self.server_role = ServerRole::of(&hello);
+        self.server_role.set = self.server_role.set.take().or(known_set);
         let mut readings = Readings::new(self.set_tags());
         let role = self.server_role.role;
         let Some(connection) = &mut self.connection else { return Ok(()) };

@@ -157,7 +157,8 @@ impl Target {
             self.add_databases();
         }
         self.add_slow_values();
-        let mut readings = Readings::new(self.set_tags());
+        // Known before the server ever answered, so without its set.
+        let mut readings = Readings::new(self.host_tags());
         if let Some(problem) = problem {
             readings.problem(Self::object_of(&self.host), problem + &describe(view));
         } else if !self.polling.is_up() {
@@ -167,7 +168,9 @@ impl Target {
         }
         self.set_saw_failure = !self.polling.is_up() && view.is_some_and(|view| !view.is_healthy);
         if let Some(view) = view.filter(|_| !self.polling.is_up()) {
-            readings.gauge("mongodb_state", "", &[], view.state);
+            let mut of_set = Readings::new(self.set_tags());
+            of_set.gauge("mongodb_state", "", &[], view.state);
+            readings.append(of_set);
         }
         let is_up = f64::from(u8::from(self.polling.is_up()));
         readings.gauge("mongodb_up", "", &[], is_up);
@@ -222,11 +225,17 @@ impl Target {
         }
     }
 
+    /// Returns the server's tags without its replica set.
+    fn host_tags(&self) -> Vec<(String, String)> {
+        let mut tags = self.tags.clone();
+        tags.push(("host".to_owned(), self.host.clone()));
+        tags
+    }
+
     /// Returns the server's tags with its replica set, so that the members of a set can be grouped.
     /// The role is not part of them: a counter must continue after an election.
     pub(crate) fn set_tags(&self) -> Vec<(String, String)> {
-        let mut tags = self.tags.clone();
-        tags.push(("host".to_owned(), self.host.clone()));
+        let mut tags = self.host_tags();
         self.add_tag(&mut tags, "set", self.server_role.set.as_deref());
         self.add_tag(&mut tags, "shard", self.shard.as_deref());
         tags

@@ -14,7 +14,7 @@ use mongodb::bson::{Bson, Document, Timestamp, doc};
 use super::*;
 use crate::{
     responder::{Responder, error_document},
-    test_responses::{NOW_S, first_batch, hello, server_status, set_status},
+    test_responses::{NOW_S, first_batch, hello, is_of_agent, server_status, set_status},
 };
 
 mod history;

@@ -15,7 +15,7 @@ use super::*;
 use crate::{
     MongoDb, Settings,
     responder::{Responder, error_document},
-    test_responses::{NOW_S, hello, server_status},
+    test_responses::{NOW_S, hello, is_of_agent, server_status},
 };
 
 const NOW_MS: i64 = NOW_S as i64 * 1000;
@@ -132,7 +132,10 @@ fn one_member_leads_to_all_members_as_the_set_changes() {
     assert_eq!(values(&sample(&mut agent, NOW_MS), "mongodb_up"), up_hosts([&a]));
     let readings = sample(&mut agent, NOW_MS + 10_000);
     assert_eq!(values(&readings, "mongodb_up"), up_hosts([&a, &b]));
-    assert!(readings.as_slice().iter().all(|r| tag(r, "set").as_deref() == Some("rs0")));
+    let has_set = |r: &granary_agent_kit::Reading| tag(r, "set").as_deref() == Some("rs0");
+    let mut of_servers = readings.as_slice().iter().filter(|r| !is_of_agent(&r.metric));
+    assert!(of_servers.all(has_set));
+    assert!(!readings.as_slice().iter().any(|r| is_of_agent(&r.metric) && has_set(r)));
     // A member joins, another one leaves.
     let c = start_member(&set, SECONDARY, &alive());
     set.lock().unwrap().version = 2;
@@ -216,10 +219,10 @@ fn a_router_leads_to_shards_config_servers_and_other_routers() {
     let readings = sample(&mut agent, NOW_MS + 20_000);
     assert_eq!(values(&readings, "mongodb_up"), up_hosts([&a, &b, &c, &hidden, &seed, &other]));
     let place = |server: &Responder| {
-        let is_up = |r: &&granary_agent_kit::Reading| {
-            r.metric == "mongodb_up" && tag(r, "host").as_ref() == Some(&server.address)
+        let is_uptime = |r: &&granary_agent_kit::Reading| {
+            r.metric == "mongodb_uptime" && tag(r, "host").as_ref() == Some(&server.address)
         };
-        let reading = readings.as_slice().iter().find(is_up).unwrap();
+        let reading = readings.as_slice().iter().find(is_uptime).unwrap();
         (tag(reading, "set").unwrap_or_default(), tag(reading, "shard").unwrap_or_default())
     };
     let expected = |set: &str, shard: &str| (set.to_owned(), shard.to_owned());
@@ -252,8 +255,8 @@ fn a_set_reports_which_member_is_down_and_when_it_returns() {
     assert_eq!(of_b(&readings, "mongodb_state"), Some(8.0), "its set reports it");
     let problem = &readings.problems()[&format!("mongodb {}", b.address)];
     assert!(problem.ends_with("its set cannot reach it either (state 8)"), "{problem}");
-    let up = readings.as_slice().iter().find(|r| r.metric == "mongodb_up" && r.value == 0.0);
-    assert_eq!(tag(up.unwrap(), "set").as_deref(), Some("rs0"));
+    let state = readings.as_slice().iter().find(|r| r.metric == "mongodb_state" && r.value == 8.0);
+    assert_eq!(tag(state.unwrap(), "set").as_deref(), Some("rs0"));
     // The set reaches it again; the agent does not wait.
     is_alive.store(true, Ordering::SeqCst);
     assert_eq!(of_b(&sample(&mut agent, NOW_MS + 90_000), "mongodb_up"), Some(0.0));
