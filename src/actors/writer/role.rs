@@ -71,7 +71,7 @@ impl WriterThread {
             let settled = self.settle();
             if let Err(fault) = &settled {
                 group.refuse(fault);
-                self.pressure.queued_bytes.fetch_sub(group.weight, Ordering::Relaxed);
+                self.note_dequeued(group.weight);
             }
             let single = group.single.take();
             if settled.is_ok() && (group.has_writes() || single.is_none()) {
@@ -102,6 +102,12 @@ impl WriterThread {
         settled.map(drop)
     }
 
+    fn note_dequeued(&self, weight: usize) {
+        let queued_before = self.pressure.queued_bytes.fetch_sub(weight, Ordering::Relaxed);
+        let queued = queued_before.saturating_sub(weight);
+        self.parts.metrics.writer_queue_bytes.set(queued as i64);
+    }
+
     fn commit(&mut self, mut group: CommandGroup) {
         let parts = &mut self.parts;
         let watch = Stopwatch::start();
@@ -116,8 +122,7 @@ impl WriterThread {
         }
         let result = parts.appender.commit(&group.definitions, &group.batches, now);
         parts.metrics.observe_commit(watch.seconds());
-        let queued_before = self.pressure.queued_bytes.fetch_sub(group.weight, Ordering::Relaxed);
-        parts.metrics.writer_queue_bytes.set(queued_before.saturating_sub(group.weight) as i64);
+        self.note_dequeued(group.weight);
         let result = result.map_err(|cause| WriteFault::from(&cause));
         self.note_health(group.weight, result.as_ref().err());
         group.answer(result);
