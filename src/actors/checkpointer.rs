@@ -75,7 +75,7 @@ pub struct CheckpointerParts {
     pub lifeline: Lifeline,
     pub interval: LiveValue<Duration>,
     pub idle_after: Option<Duration>,
-    pub bounds: LiveValue<CheckpointBounds>,
+    pub bounds: CheckpointBounds,
     pub history: CheckpointHistory,
     pub space: Option<SpaceKeeper>,
 }
@@ -220,10 +220,8 @@ impl Handler<CheckpointNow> for Checkpointer {
     fn handle(&mut self, _: CheckpointNow, ctx: &mut Self::Context) {
         let parts = &self.parts;
         // Several requests may have arrived during the last checkpoint.
-        let is_due = || {
-            parts.store.is_checkpoint_cut_short()
-                || parts.store.needs_checkpoint(&parts.bounds.get())
-        };
+        let is_due =
+            || parts.store.is_checkpoint_cut_short() || parts.store.needs_checkpoint(&parts.bounds);
         if self.trigger == Trigger::Interval && is_due() {
             self.schedule(Trigger::Requested, ctx);
         }

@@ -67,7 +67,7 @@ pub(super) fn plan(args: &PlanArgs) -> anyhow::Result<ExitCode> {
     let fleet = Fleet { hosts: args.hosts, metrics: args.metrics, interval_ms };
     let bounds = PlanBounds {
         checkpoint_interval_ms: settings.storage.checkpoint_interval.as_millis() as i64,
-        cell_bytes_max: settings.storage.catalog_bytes_max,
+        cell_bytes_max: config::bounds::CHECKPOINT_BOUNDS.cell_bytes_max,
         cache_bytes_max: settings.storage.cache_bytes_max,
     };
     let after = args.after.map(Span::longest_ms);

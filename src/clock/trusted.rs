@@ -69,11 +69,6 @@ impl TrustedClock {
         Self(Arc::new(Inner { trust, is_doubted: AtomicBool::new(false) }))
     }
 
-    /// Changes the rules for trusting the clock.
-    pub fn set_rules(&self, rules: TrustRules) {
-        self.0.trust.lock().set_rules(rules);
-    }
-
     /// Returns the time of the machine's clock.
     pub fn now(&self) -> UnixMillis {
         SystemClock.now()

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::Settings;
 use crate::{
     policy::{SnapshotPolicy, TrustRules},
-    store::StoreLimits,
+    store::{CheckpointBounds, StoreLimits},
 };
 
 /// The maximum idle time between two requests of a connection.
@@ -27,6 +27,13 @@ pub const TAILS_MAX: usize = 16;
 pub const ANNOTATIONS_MAX: usize = 5000;
 /// The time for which expired silences are kept.
 pub const SILENCES_KEPT: Duration = Duration::from_secs(5 * 86_400);
+/// The maximum time by which a sample may be ahead of the clock. Later samples are refused and
+/// counted as `too_new`.
+pub const FUTURE_SKEW: Duration = Duration::from_secs(600);
+/// The sizes at which a checkpoint starts; with many series, cells may take 96 bytes per series.
+/// At twice either size, batches are refused with 429 and counted.
+pub const CHECKPOINT_BOUNDS: CheckpointBounds =
+    CheckpointBounds { cell_bytes_max: 32 << 20, journal_bytes_max: 256 << 20 };
 /// The time without samples after which the state of a counter is packed in memory.
 pub const IDLE_AFTER: Duration = Duration::from_secs(3600);
 /// The longest time between two searches for expired partitions.
@@ -55,10 +62,10 @@ pub fn retention_interval(settings: &Settings) -> Duration {
 
 /// Returns the rules for trusting the machine's clock. A sender's clock may be as far ahead as its
 /// samples.
-pub fn trust_rules(settings: &Settings) -> TrustRules {
+pub fn trust_rules() -> TrustRules {
     TrustRules {
         step_max_ms: CLOCK_STEP_MAX_MS,
-        sender_skew_ms: millis(settings.ingest.future_skew),
+        sender_skew_ms: millis(FUTURE_SKEW),
         senders_min: CLOCK_SENDERS_MIN,
     }
 }

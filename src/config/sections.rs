@@ -145,15 +145,12 @@ pub struct Storage {
     pub checkpoint_interval: Duration,
     #[serde(with = "duration_or_none")]
     pub check_interval: Option<Duration>,
-    pub catalog_bytes_max: usize,
     pub cache_bytes_max: usize,
 }
 
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ingest {
-    #[serde(with = "duration")]
-    pub future_skew: Duration,
     #[serde(with = "duration")]
     pub out_of_order_window: Duration,
     pub ha_senders: Vec<Box<str>>,
@@ -195,7 +192,6 @@ pub struct Limits {
 pub struct Promql {
     #[serde(with = "duration")]
     pub lookback: Duration,
-    pub delayed_name_removal: bool,
 }
 
 #[derive(Debug, Clone, Deserialize, Serialize)]
@@ -288,11 +284,10 @@ pub struct Level {
 impl Sections {
     /// Reports each number that is too small.
     pub(super) fn check_bounds(&self, faults: &mut Faults) {
-        let Self { server, storage, ingest, limits, .. } = self;
+        let Self { server, ingest, limits, .. } = self;
         let bodies_min = ingest.request_bytes_max.saturating_mul(1 + DECOMPRESSED_FACTOR);
         for (key, value, min) in [
             ("server.connections_max", server.connections_max, 1),
-            ("storage.catalog_bytes_max", storage.catalog_bytes_max, 1 << 20),
             ("ingest.request_bytes_max", ingest.request_bytes_max, 1024),
             ("ingest.body_memory_max", ingest.body_memory_max, bodies_min),
             ("limits.series_max", limits.series_max, 1),

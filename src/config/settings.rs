@@ -26,13 +26,8 @@ use crate::{
     model::{Granularity, GranularitySet, MetricLimits, ProjectName, RetentionRule, Span},
     oidc::ProviderSettings,
     query::PromqlSettings,
-    store::CheckpointBounds,
     tls::TlsFiles,
 };
-
-/// The maximum size of journal records that wait for a checkpoint, as a multiple of the maximum
-/// size of cells.
-const JOURNAL_FACTOR: usize = 8;
 
 /// Checked settings. The sections are accessible as fields: `settings.server.listen`.
 #[derive(Debug, Clone)]
@@ -201,14 +196,6 @@ impl Settings {
         NonZero::new(self.server.workers).map_or_else(cores, NonZero::get)
     }
 
-    /// Returns the sizes at which a checkpoint starts.
-    pub fn checkpoint_bounds(&self) -> CheckpointBounds {
-        CheckpointBounds {
-            cell_bytes_max: self.storage.catalog_bytes_max,
-            journal_bytes_max: self.storage.catalog_bytes_max.saturating_mul(JOURNAL_FACTOR),
-        }
-    }
-
     /// Returns the maximum size of a decompressed body.
     pub fn decompressed_bytes_max(&self) -> usize {
         self.ingest.request_bytes_max.saturating_mul(DECOMPRESSED_FACTOR)
@@ -220,7 +207,6 @@ impl Settings {
         PromqlSettings {
             timeout: limits.query_timeout,
             lookback: self.promql.lookback,
-            delayed_name_removal: self.promql.delayed_name_removal,
             series_max: limits.query_series_max,
             points_max: limits.query_points_max,
             memory_max: limits.query_memory_max,

@@ -30,7 +30,7 @@ use crate::{
         self, ClusterControl, Follower, ForwardLimits, Forwarder, Lease, Membership, Node,
         NodeParts, Phase, UpkeepSettings, forward::FORWARDED_MAX,
     },
-    config::{ClusterSettings, Settings},
+    config::{ClusterSettings, Settings, bounds},
     store::Replica,
     telemetry::{ClusterMetrics, Health, Metrics},
 };
@@ -367,6 +367,6 @@ impl Turn<'_> {
 fn upkeep(settings: &Settings) -> UpkeepSettings {
     UpkeepSettings {
         checkpoint_interval: settings.storage.checkpoint_interval,
-        bounds: settings.checkpoint_bounds(),
+        bounds: bounds::CHECKPOINT_BOUNDS,
     }
 }

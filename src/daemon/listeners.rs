@@ -67,7 +67,7 @@ fn collector_settings(settings: &Settings) -> CollectorSettings {
     CollectorSettings {
         sender_series_max: settings.limits.sender_series_max,
         series_max: settings.limits.series_max,
-        future_skew: settings.ingest.future_skew,
+        future_skew: bounds::FUTURE_SKEW,
         out_of_order_window: settings.ingest.out_of_order_window,
         graphite_templates: settings.graphite_templates.clone().into(),
         ha_senders: settings.ingest.ha_senders.clone(),

@@ -34,7 +34,6 @@ use crate::{
     clock::{Clock, Stopwatch, TrustedClock},
     config::{LiveSettings, Settings, bounds},
     kept::KnownSettings,
-    model::UnixMillis,
     telemetry::{Condition, Health, Metrics},
 };
 use binding::Addresses;
@@ -176,7 +175,7 @@ impl Daemon {
         let published = PublishedState::default();
         let health = published.health.clone();
         health.raise(Condition::Lifecycle, "starting");
-        let trusted = trusted_clock(settings, last_run);
+        let trusted = TrustedClock::new(bounds::trust_rules(), last_run);
         let clock: Arc<dyn Clock> = Arc::new(trusted.clone());
         let metrics = Metrics::new().context("register metrics")?;
         let lease = holding.as_ref().map(|holding| holding.begin(&metrics));
@@ -352,12 +351,4 @@ fn notice_changes(
             tracing::debug!(role, "the role is busy and will see the settings at its next turn");
         }
     });
-}
-
-/// Returns the clock, whose rules follow the settings.
-fn trusted_clock(settings: &mut LiveSettings, last_run: Option<UnixMillis>) -> TrustedClock {
-    let trusted = TrustedClock::new(bounds::trust_rules(settings), last_run);
-    let clock = trusted.clone();
-    settings.after_changes(move |settings| clock.set_rules(bounds::trust_rules(settings)));
-    trusted
 }

@@ -130,7 +130,7 @@ pub(super) fn api_parts(
         timeout: settings.derive(|settings| settings.limits.query_timeout),
         client_timeout: settings.server.client_timeout,
         started: SystemClock.now(),
-        future_skew: settings.derive(|settings| settings.ingest.future_skew),
+        future_skew: bounds::FUTURE_SKEW,
         tails: Tails::new(bounds::TAILS_MAX),
         cardinality: published.cardinality.clone(),
         lines: SparklineCache::default(),
@@ -165,7 +165,7 @@ pub(super) fn api_parts(
         admin: admin.clone(),
         published,
         data_dir: settings.storage.data_dir.clone(),
-        bounds: settings.derive(Settings::checkpoint_bounds),
+        bounds: bounds::CHECKPOINT_BOUNDS,
         preallocation_enabled: settings.derive(|settings| settings.preallocation.enabled),
         limits: settings.derive(overview_limits),
         started: SystemClock.now(),
@@ -245,7 +245,7 @@ fn snapshot_settings(settings: &Settings) -> SnapshotSettings {
     SnapshotSettings {
         folder: SnapshotFolder::new(settings.storage.data_dir.join(&settings.storage.snapshot_dir)),
         policy: bounds::snapshot_policy(settings),
-        reserve_bytes: 2 * settings.checkpoint_bounds().journal_bytes_max as u64,
+        reserve_bytes: 2 * bounds::CHECKPOINT_BOUNDS.journal_bytes_max as u64,
     }
 }
 

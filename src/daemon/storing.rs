@@ -137,7 +137,7 @@ pub(super) fn checkpointer(
         lifeline: lifelines.for_role("checkpointer"),
         interval: settings.derive(|settings| settings.storage.checkpoint_interval),
         idle_after: Some(bounds::IDLE_AFTER),
-        bounds: settings.derive(Settings::checkpoint_bounds),
+        bounds: bounds::CHECKPOINT_BOUNDS,
         history: published.checkpoints.clone(),
         space: Some(SpaceKeeper::new(SpaceKeeperParts {
             store: store.clone(),
@@ -167,7 +167,7 @@ pub(super) fn writer_parts(
         lifeline: lifelines.for_role("writer"),
         checkpointer,
         queue_bytes_max: bounds::QUEUE_BYTES_MAX,
-        bounds: settings.derive(Settings::checkpoint_bounds),
+        bounds: bounds::CHECKPOINT_BOUNDS,
         limits: settings.derive(bounds::store_limits),
         metric_limits: settings.derive(|settings| settings.metric_limits.clone()),
     }

@@ -81,7 +81,7 @@ impl RefusalReason {
     pub fn remedy(self) -> &'static str {
         match self {
             Self::TooOld => "the time is older than every retention of the series",
-            Self::TooNew => "check the sender's clock or raise ingest.future_skew",
+            Self::TooNew => "the time is more than 10 minutes ahead: check the sender's clock",
             Self::NotFinite => "send finite numbers, or send the series as a gauge",
             Self::BadSeries => "the series' name or tags break a limit",
             Self::KindConflict => {
@@ -245,10 +245,9 @@ impl Admission {
                 let by_rule = if rule.is_empty() { "" } else { " by rule " };
                 format!("time {at} is before {oldest}, the oldest time that is kept{by_rule}{rule}")
             }
-            RefusalReason::TooNew => format!(
-                "time {at} is after {}: check the sender's clock or raise ingest.future_skew",
-                self.newest
-            ),
+            RefusalReason::TooNew => {
+                format!("time {at} is after {}: check the sender's clock", self.newest)
+            }
             RefusalReason::NotFinite => {
                 format!("value {value} is not a finite number; only gauges accept it")
             }

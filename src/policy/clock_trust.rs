@@ -71,11 +71,6 @@ impl Trust {
         Self { rules, believed: last.map(|last| last.0.saturating_sub(uptime_ms)), doubted: None }
     }
 
-    /// Changes the rules; a doubt continues.
-    pub fn set_rules(&mut self, rules: TrustRules) {
-        self.rules = rules;
-    }
-
     /// Checks the clock's reading; returns the current time, and the change if there is one.
     pub fn read(&mut self, clock: UnixMillis, uptime_ms: i64) -> (Moment, Option<TrustChange>) {
         let offset = clock.0.saturating_sub(uptime_ms);

@@ -62,9 +62,9 @@ fn a_reload_applies_settings_and_names_what_needs_a_restart() {
     let file = "[graphite]\nlisten = '127.0.0.1:1'\n\
         [server]\nhost_names = ['granary.example.com']\n\
         [limits]\nseries_max = 1\nqueries_max = 3\nquery_memory_max = 2000000\n\
-        [ingest]\nbody_memory_max = 300000000\nfuture_skew = '1h'\n\
+        [ingest]\nbody_memory_max = 300000000\n\
         [log]\nformat = 'json'\nfilter = 'debug'\n\
-        [storage]\ncatalog_bytes_max = 50000000\ncheckpoint_interval = '1h'\n";
+        [storage]\ncheckpoint_interval = '1h'\n";
     let host = [("Host", "granary.example.com")];
     assert_eq!(request(&daemon.url, "GET", "/api/v1/status", &host, "").unwrap().0, 421);
     write_settings(&daemon, file);
@@ -84,14 +84,12 @@ fn a_reload_applies_settings_and_names_what_needs_a_restart() {
         keys_of(&answer["changed"]),
         [
             "ingest.body_memory_max",
-            "ingest.future_skew",
             "limits.queries_max",
             "limits.query_memory_max",
             "limits.series_max",
             "log.filter",
             "log.format",
             "server.host_names",
-            "storage.catalog_bytes_max",
             "storage.checkpoint_interval",
         ]
     );
@@ -102,9 +100,6 @@ fn a_reload_applies_settings_and_names_what_needs_a_restart() {
     assert_eq!(limit_in_status(&daemon, "ingest.body_memory_max"), 300_000_000);
     let refused = define("b");
     assert!(refused.body.to_string().contains("series_limit"), "{}", refused.body);
-    let ahead = json!({ "samples": [{ "metric": "load", "tags": { "host": "a" }, "value": 2.0,
-        "time": (jiff::Timestamp::now() + jiff::SignedDuration::from_mins(30)).to_string() }] });
-    assert_eq!(daemon.post_json(&ahead).body["accepted"], 1);
     let line = daemon.log().lines().last().unwrap().to_owned();
     assert!(serde_json::from_str::<Value>(&line).is_ok(), "{line}");
     assert!(daemon.metrics().contains("granary_config_last_reload_successful 1"));
@@ -269,7 +264,7 @@ fn samples_that_arrive_during_reloads_count_once() {
         let sender = scope.spawn(send);
         let mut rng = fastrand::Rng::with_seed(7);
         for _ in 0..60 {
-            let (max, bytes) = (rng.usize(100..200), rng.usize(2_000_000..9_000_000));
+            let max = rng.usize(100..200);
             let (interval, hours) = (rng.usize(1..9), 6 * rng.usize(1..9));
             let levels = crate::daemon::granularities(&[
                 ["1m", "1h", "6h", &format!("{hours}h")],
@@ -280,7 +275,7 @@ fn samples_that_arrive_during_reloads_count_once() {
             write_settings(
                 &daemon,
                 &format!(
-                    "[limits]\nseries_max = {max}\n[storage]\ncatalog_bytes_max = {bytes}\n\
+                    "[limits]\nseries_max = {max}\n[storage]\n\
                      checkpoint_interval = '{interval}s'\n[promql]\nlookback = '{interval}m'\n\
                      [preallocation]\nenabled = {}\n{levels}",
                     rng.bool()

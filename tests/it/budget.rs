@@ -18,7 +18,6 @@ use crate::{
 const SETTINGS: PromqlSettings = PromqlSettings {
     timeout: Duration::from_secs(120),
     lookback: Duration::from_secs(300),
-    delayed_name_removal: true,
     series_max: 100,
     points_max: 1_000_000,
     memory_max: 64 << 20,

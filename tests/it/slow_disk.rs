@@ -182,7 +182,7 @@ fn a_stop_waits_only_for_the_running_checkpoint_and_a_last_one() {
             lifeline: lines.for_role("checkpointer"),
             idle_after: None,
             interval: LiveValue::new(Duration::from_secs(3600)),
-            bounds: LiveValue::new(CheckpointBounds { cell_bytes_max: 0, journal_bytes_max: 0 }),
+            bounds: CheckpointBounds { cell_bytes_max: 0, journal_bytes_max: 0 },
             history: CheckpointHistory::default(),
             space: None,
         };

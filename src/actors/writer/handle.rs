@@ -160,7 +160,7 @@ impl WriterHandle {
 
     /// Returns true while batches are refused until a checkpoint.
     pub fn is_full(&self) -> bool {
-        self.pressure.store.is_full(&self.pressure.bounds.get())
+        self.pressure.store.is_full(&self.pressure.bounds)
     }
 
     /// Ends the thread after all earlier commands; replies when they are durable.

@@ -123,7 +123,7 @@ enum SingleCommand {
 struct Pressure {
     queued_bytes: AtomicUsize,
     queued_bytes_max: usize,
-    bounds: LiveValue<CheckpointBounds>,
+    bounds: CheckpointBounds,
     store: Store,
     health: Health,
 }
@@ -147,7 +147,7 @@ pub struct WriterParts {
     pub lifeline: Lifeline,
     pub checkpointer: Recipient<CheckpointNow>,
     pub queue_bytes_max: usize,
-    pub bounds: LiveValue<CheckpointBounds>,
+    pub bounds: CheckpointBounds,
     pub limits: LiveValue<StoreLimits>,
     pub metric_limits: LiveValue<MetricLimits>,
 }
@@ -168,7 +168,7 @@ impl Writer {
         let pressure = Arc::new(Pressure {
             queued_bytes: AtomicUsize::new(0),
             queued_bytes_max: parts.queue_bytes_max,
-            bounds: parts.bounds.clone(),
+            bounds: parts.bounds,
             store: parts.store.clone(),
             health: parts.health.clone(),
         });

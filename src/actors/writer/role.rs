@@ -112,7 +112,7 @@ impl WriterThread {
         let parts = &mut self.parts;
         let watch = Stopwatch::start();
         let now = parts.clock.moment().earliest();
-        let mut room = parts.store.room(&parts.bounds.get(), now);
+        let mut room = parts.store.room(&parts.bounds, now);
         if !room.take_easily(&group.batches) {
             group.refuse_unless(|batches| room.take(batches), &self.pressure.backlog());
         }
@@ -248,7 +248,7 @@ impl WriterThread {
     /// Requests a checkpoint when one of the limits is reached.
     fn ask_for_checkpoint(&self) {
         let parts = &self.parts;
-        if parts.store.needs_checkpoint(&parts.bounds.get())
+        if parts.store.needs_checkpoint(&parts.bounds)
             && parts.checkpointer.try_send(CheckpointNow).is_err()
         {
             tracing::trace!("a checkpoint is already requested");

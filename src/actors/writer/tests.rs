@@ -35,7 +35,7 @@ fn start(medium: &FaultyMedium, health: &Health) -> WriterHandle {
         lifeline: lines.for_role("checkpointer"),
         interval: LiveValue::new(Duration::from_secs(3600)),
         idle_after: None,
-        bounds: LiveValue::new(BOUNDS),
+        bounds: BOUNDS,
         history: CheckpointHistory::default(),
         space: None,
     };
@@ -50,7 +50,7 @@ fn start(medium: &FaultyMedium, health: &Health) -> WriterHandle {
         lifeline: lines.for_role("writer"),
         checkpointer: checkpointer.recipient(),
         queue_bytes_max: 1 << 20,
-        bounds: LiveValue::new(BOUNDS),
+        bounds: BOUNDS,
         limits: LiveValue::default(),
         metric_limits: LiveValue::default(),
     };

@@ -46,7 +46,7 @@ pub(super) fn limits(parts: &OverviewParts) -> Vec<Limit> {
 
 fn store_limits(parts: &OverviewParts) -> Vec<Limit> {
     let OverviewParts { admin, bounds, limits, .. } = parts;
-    let (bounds, limits) = (bounds.get(), limits.get());
+    let (bounds, limits) = (*bounds, limits.get());
     let store = &admin.store;
     let largest = store.all_series().largest_senders(1);
     let largest = largest.first().map_or(0, |(_, series)| *series);
@@ -61,8 +61,8 @@ fn store_limits(parts: &OverviewParts) -> Vec<Limit> {
         Limit::new("series", store.all_series().len(), series_max, "limits.series_max"),
         Limit::new(of_sender, largest, sender_max, "limits.sender_series_max"),
         Limit::new(of_project, senders, limits.senders_max, "limits.senders_max"),
-        Limit::new("bytes of cells in memory", cells, cells_max, "storage.catalog_bytes_max"),
-        Limit::new(of_journal, journal, bounds.journal_bytes_max, "storage.catalog_bytes_max"),
+        Limit::without_setting("bytes of cells in memory", cells as u64, cells_max as u64),
+        Limit::without_setting(of_journal, journal as u64, bounds.journal_bytes_max as u64),
         Limit::without_setting("objects of one kind", objects, OBJECTS_MAX),
         Limit::without_setting("keys", admin.access.keys.current().count() as u64, KEYS_MAX),
         Limit::without_setting("bytes of objects of one kind", bytes, OBJECTS_BYTES_MAX),

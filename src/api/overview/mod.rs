@@ -29,7 +29,7 @@ pub struct OverviewParts {
     pub admin: AdminParts,
     pub published: PublishedState,
     pub data_dir: PathBuf,
-    pub bounds: LiveValue<CheckpointBounds>,
+    pub bounds: CheckpointBounds,
     pub preallocation_enabled: LiveValue<bool>,
     pub limits: LiveValue<OverviewLimits>,
     /// The time at which the daemon started.

@@ -87,7 +87,7 @@ pub(super) async fn storage(parts: web::Data<OverviewParts>) -> HttpResponse {
 
 fn collect(parts: &OverviewParts) -> Answer {
     let (store, now) = (&parts.admin.store, parts.admin.clock.now());
-    let stored = query::storage(store, &parts.bounds.get(), now);
+    let stored = query::storage(store, &parts.bounds, now);
     let disk = DiskSpace::of(&parts.data_dir).ok();
     let recent = parts.published.checkpoints.newest_first().into_iter();
     Answer {

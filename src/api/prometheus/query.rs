@@ -53,7 +53,7 @@ fn evaluate(call: &Call<'_>, steps: Steps) -> Result<Answer, Fault> {
         end: UnixMillis(steps.end),
         step_ms: steps.step_ms,
         lookback_ms: lookback.unwrap_or(call.parts.promql.get().lookback.as_millis() as i64),
-        delayed_name_removal: call.parts.promql.get().delayed_name_removal,
+        delayed_name_removal: true,
     };
     let found = promql(&call.parts.store, &request, &call.limits(), call.now.earliest());
     let PromqlAnswer { mut value, mut warnings, infos } = found.map_err(query_fault)?;

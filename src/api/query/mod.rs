@@ -56,7 +56,8 @@ pub struct QueryParts {
     pub client_timeout: Duration,
     /// The time at which the daemon started.
     pub started: UnixMillis,
-    pub future_skew: LiveValue<Duration>,
+    /// The maximum time by which a sample may be ahead of the clock.
+    pub future_skew: Duration,
     pub tails: Tails,
     pub cardinality: KnownCardinality,
     pub lines: SparklineCache,

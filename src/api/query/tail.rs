@@ -129,7 +129,7 @@ impl Subscription {
         }
         let resolution = params.resolution.as_deref().unwrap_or("auto");
         let Ok(resolution) = resolution.parse::<Resolution>();
-        let ahead_ms = parts.future_skew.get().as_millis() as i64;
+        let ahead_ms = parts.future_skew.as_millis() as i64;
         let request = TailRequest { selector, resolution, ahead_ms };
         let limits: QueryLimits = *parts.limits.get();
         let (store, now) = (parts.store.clone(), parts.clock.now());

@@ -131,7 +131,7 @@ fn plan(settings: Value, status: &Value, storage: &Value) -> anyhow::Result<Valu
     let fleet = Fleet { hosts: 1, metrics: series, interval_ms: interval_ms as i64 };
     let bounds = PlanBounds {
         checkpoint_interval_ms: settings.storage.checkpoint_interval.as_millis() as i64,
-        cell_bytes_max: settings.storage.catalog_bytes_max,
+        cell_bytes_max: config::bounds::CHECKPOINT_BOUNDS.cell_bytes_max,
         cache_bytes_max: settings.storage.cache_bytes_max,
     };
     let of_rule = |name: &str| {

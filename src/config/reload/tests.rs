@@ -6,7 +6,7 @@ use super::*;
 use crate::config::{DEFAULTS, read};
 
 #[test]
-fn every_setting_either_changes_while_the_daemon_runs_or_has_a_reason() {
+fn each_setting_that_a_reload_does_not_apply_at_once_exists_and_has_one_row() {
     let defaults: toml::Table = DEFAULTS.parse().unwrap();
     let keys = defaults.iter().map(|(section, keys)| match keys.as_table() {
         Some(keys) => keys.keys().map(|key| format!("{section}.{key}")).collect(),
@@ -14,7 +14,7 @@ fn every_setting_either_changes_while_the_daemon_runs_or_has_a_reason() {
     });
     let keys: BTreeSet<_> = keys.flatten().collect();
     let classified: BTreeSet<_> = SETTINGS.iter().map(|(key, _)| (*key).to_owned()).collect();
-    assert_eq!(classified, keys);
+    assert!(classified.is_subset(&keys), "{:?}", classified.difference(&keys));
     assert_eq!(classified.len(), SETTINGS.len(), "a setting has two rows");
 }
 

@@ -37,7 +37,7 @@ struct PlannedClass {
 pub struct PlanBounds {
     /// The value of `storage.checkpoint_interval`.
     pub checkpoint_interval_ms: i64,
-    /// The value of `storage.catalog_bytes_max`.
+    /// The size of cells at which a checkpoint starts, in bytes.
     pub cell_bytes_max: usize,
     /// The value of `storage.cache_bytes_max`.
     pub cache_bytes_max: usize,

@@ -31,7 +31,7 @@ pub fn evaluate_at(
         end: at,
         step_ms: 0,
         lookback_ms: settings.lookback.as_millis() as i64,
-        delayed_name_removal: settings.delayed_name_removal,
+        delayed_name_removal: true,
     };
     let limits = settings.limits(budget);
     let run = || promql(store, &request, &limits, now.earliest());

@@ -20,8 +20,6 @@ pub struct PromqlSettings {
     pub timeout: Duration,
     /// Maximum age of a sample that still counts as the value of a series.
     pub lookback: Duration,
-    /// True when metric names are dropped at the end of the evaluation.
-    pub delayed_name_removal: bool,
     /// Maximum number of series that a selector or the result of an aggregation may hold.
     pub series_max: usize,
     /// Maximum number of points of an answer and of values that are held.
