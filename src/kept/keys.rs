@@ -3,20 +3,22 @@
 //!
 //! Must never know: HTTP, where a key comes from.
 
-use std::{io, sync::Arc};
+mod answer;
+
+use std::sync::Arc;
 
 use parking_lot::Mutex;
-use serde::Serialize;
 
 use super::{LiveValue, ObjectFault, Records};
 use crate::{
     access::{
-        Caller, CodeRecord, Key, KeyCaller, KeyProject, KeyRecord, KeySet, NewKey, OVERLAP_MS_MAX,
+        Caller, CodeRecord, KeyCaller, KeyProject, KeyRecord, KeySet, NewKey, OVERLAP_MS_MAX,
         Scope, Scopes, Token,
     },
     model::UnixMillis,
-    store::{ObjectKind, ObjectRefusal, Store, StoreError},
+    store::{ObjectKind, Store, StoreError},
 };
+pub use answer::{KeyAnswer, KeyFault, NewKeyAnswer};
 
 /// The file of the store that contains the keys.
 const FILE: &str = "objects.redb";
@@ -33,95 +35,6 @@ struct SharedKeys {
     unread: Option<String>,
     /// Changes hold this lock.
     change_lock: Mutex<()>,
-}
-
-/// The reason why keys or codes are not shown, changed or used.
-#[derive(Debug, thiserror::Error)]
-pub enum KeyFault {
-    /// The request is invalid, or the store refuses it.
-    #[error(transparent)]
-    Object(#[from] ObjectFault),
-    /// A code is unknown, was used, has expired, or is for another purpose.
-    #[error("the code is not valid: it is cut, unknown, used or expired")]
-    WrongCode,
-    /// The caller would get more rights than it has.
-    #[error("{0}")]
-    Forbidden(String),
-    /// The system has no random numbers.
-    #[error("the system has no random numbers")]
-    Random(#[from] io::Error),
-}
-
-impl From<StoreError> for KeyFault {
-    fn from(cause: StoreError) -> Self {
-        Self::Object(cause.into())
-    }
-}
-
-impl From<ObjectRefusal> for KeyFault {
-    fn from(cause: ObjectRefusal) -> Self {
-        Self::Object(cause.into())
-    }
-}
-
-/// A key in an answer, without its secret. Times are Unix milliseconds.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct KeyAnswer {
-    id: String,
-    name: String,
-    scopes: Scopes,
-    project: KeyProject,
-    senders: Option<String>,
-    /// True when `senders` is the whole name of the only sender.
-    one_sender: bool,
-    created: i64,
-    created_by: String,
-    expires: Option<i64>,
-    /// The life of each secret, when the holder of the key renews it.
-    life_ms: Option<i64>,
-    /// The time until which the previous secret is valid, after a rotation.
-    overlap_until: Option<i64>,
-    /// The last use since the daemon started.
-    used: Option<i64>,
-}
-
-impl KeyAnswer {
-    fn new(id: String, key: &Key, now: UnixMillis) -> Self {
-        let record = &key.record;
-        Self {
-            id,
-            name: record.name.clone(),
-            scopes: record.scopes,
-            project: record.project.clone(),
-            senders: record.senders.clone(),
-            one_sender: record.one_sender,
-            created: record.created,
-            created_by: record.created_by.clone(),
-            expires: record.expires,
-            life_ms: record.life_ms,
-            overlap_until: record.overlap_until(now),
-            used: key.used(),
-        }
-    }
-}
-
-/// A new or rotated key with the text that clients send, which is shown once.
-#[derive(Debug, Serialize)]
-pub struct NewKeyAnswer {
-    key: KeyAnswer,
-    token: String,
-}
-
-impl NewKeyAnswer {
-    /// Returns the name of the key.
-    pub fn name(&self) -> &str {
-        &self.key.name
-    }
-
-    /// Returns the text that clients send.
-    pub fn token(&self) -> &str {
-        &self.token
-    }
 }
 
 impl KnownKeys {
@@ -323,7 +236,7 @@ impl KnownKeys {
         keys.put(&id, record);
         let key = keys.get(&id).cloned().ok_or_else(|| no_key(&id))?;
         self.0.keys.set(keys);
-        Ok(NewKeyAnswer { key: KeyAnswer::new(id, &key, now), token: token.reveal() })
+        Ok(NewKeyAnswer::new(KeyAnswer::new(id, &key, now), token.reveal()))
     }
 }
 
@@ -374,12 +287,12 @@ mod tests {
             times: u64::MAX,
             effect: Effect::Error(EIO),
         });
-        assert!(keys.revoke(&made.key.id, None, now).is_err());
+        assert!(keys.revoke(made.id(), None, now).is_err());
         assert!(!is_valid());
         medium.lift();
-        keys.revoke(&made.key.id, None, now).unwrap();
+        keys.revoke(made.id(), None, now).unwrap();
         assert_eq!(KnownKeys::open(&store).unwrap().list(None, now), []);
-        let again = keys.revoke(&made.key.id, None, now).unwrap_err();
+        let again = keys.revoke(made.id(), None, now).unwrap_err();
         assert!(again.to_string().contains("there is no key"), "{again}");
     }
 }

@@ -33,24 +33,13 @@ impl KnownRules {
 mod tests {
     use serde_json::json;
 
-    use super::*;
-    use crate::{
-        alerts::{GroupState, RuleState},
-        config,
-        kept::RuleSources,
-        telemetry::Metrics,
-    };
+    use super::super::fixtures::{alert, empty_rules, state_with};
 
     #[test]
     fn alerts_that_fire_and_are_not_silenced_count_by_host_and_severity() {
-        let settings = config::load(None, &config::Overrides::default()).unwrap();
-        let metrics = Metrics::new().unwrap();
-        let known = KnownRules::open(RuleSources::default(), &settings.promql_settings(), metrics);
+        let known = empty_rules();
         let alert = |labels: serde_json::Value, state: &str| {
-            serde_json::from_value(json!({
-                "labels": labels, "annotations": {}, "state": state, "value": "1", "active_at": 1,
-            }))
-            .unwrap()
+            alert(state, json!({ "labels": labels, "annotations": {}, "value": "1" }))
         };
         let alerts = vec![
             alert(json!({ "host": "web1", "severity": "critical" }), "firing"),
@@ -60,10 +49,8 @@ mod tests {
             alert(json!({ "host": "web3", "severity": "critical" }), "firing"),
             alert(json!({ "severity": "critical" }), "firing"),
         ];
-        let rules = [("r".to_owned(), RuleState { alerts, ..RuleState::default() })].into();
-        let state = GroupState { rules, ..GroupState::default() };
         // Alerts of a file that cannot be read any more keep their state.
-        known.note_unread(vec![state]);
+        known.note_unread(vec![state_with(alerts)]);
         let found = known.firing_by_host(&|labels| labels["host"] == "web3");
         assert_eq!(json!(found), json!({ "web1": { "": 1, "critical": 2 } }));
     }

@@ -4,6 +4,8 @@
 
 mod acknowledging;
 mod firing;
+#[cfg(test)]
+mod fixtures;
 mod notified;
 mod routing;
 mod sources;

@@ -104,25 +104,17 @@ impl NotifiedGroup {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::{
-        alerts::{GroupState, RuleState},
-        config,
-        kept::RuleSources,
-        telemetry::Metrics,
-    };
+    use serde_json::json;
+
+    use super::super::fixtures::{alert, empty_rules, status_with};
 
     #[test]
     fn changes_are_counted_when_notifications_would_differ() {
-        let settings = config::load(None, &config::Overrides::default()).unwrap();
-        let metrics = Metrics::new().unwrap();
-        let known = KnownRules::open(RuleSources::default(), &settings.promql_settings(), metrics);
-        let alert = |state: &str, value: &str, summary: &str| -> Alert {
-            serde_json::from_value(serde_json::json!({
-                "labels": { "alertname": "A" }, "annotations": { "summary": summary },
-                "state": state, "value": value, "active_at": 1000,
-            }))
-            .unwrap()
+        let known = empty_rules();
+        let alert = |state: &str, value: &str, summary: &str| {
+            let (labels, annotations) =
+                (json!({ "alertname": "A" }), json!({ "summary": summary }));
+            alert(state, json!({ "labels": labels, "annotations": annotations, "value": value }))
         };
         let mut counts = Vec::new();
         for alerts in [
@@ -133,9 +125,7 @@ mod tests {
             vec![alert("firing", "2", "y")],
             vec![],
         ] {
-            let rules = [("r".to_owned(), RuleState { alerts, ..RuleState::default() })].into();
-            let state = GroupState { rules, ..GroupState::default() };
-            known.note_status("g", GroupStatus { state, ..GroupStatus::default() });
+            known.note_status("g", status_with(alerts));
             counts.push(known.notified_changes());
         }
         let steps: Vec<_> = counts.windows(2).map(|pair| pair[1] - pair[0]).collect();

@@ -14,6 +14,7 @@ mod collections;
 mod document;
 mod execution;
 mod expression;
+mod holding;
 mod operator;
 mod order;
 mod path;

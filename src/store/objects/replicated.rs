@@ -14,10 +14,8 @@ use redb::{ReadableTable, Table, WriteTransaction};
 
 use super::{
     ObjectKind, ObjectRefusal, Objects,
-    file::{
-        Accepted, Change, HOSTS, LAST_KEY, META, OBJECTS, THROUGH_KEY, counted, fail, read,
-        through, write,
-    },
+    change::{Accepted, Change},
+    file::{HOSTS, LAST_KEY, META, OBJECTS, THROUGH_KEY, counted, fail, read, through, write},
     hosts,
     quotas::QuotaUse,
     row,

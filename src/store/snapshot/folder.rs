@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::UNFINISHED;
+use super::unfinished::UNFINISHED;
 use crate::{model::UnixMillis, store::file::space::DiskSpace};
 
 /// A folder of snapshots.
