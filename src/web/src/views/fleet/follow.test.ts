@@ -1,21 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Host, HostsAnswer } from "../../api/types";
+import { host } from "./fixtures";
 import { followHosts, withChanges } from "./follow";
-
-function host(name: string, changes: Partial<Host> = {}): Host {
-  const state = "up";
-  return {
-    host: name,
-    state,
-    pinged: 1000,
-    first_seen: 0,
-    booted: 0,
-    tags: {},
-    version: "1",
-    agents: [],
-    ...changes,
-  };
-}
 
 function answer(hosts: Host[], changes: Partial<HostsAnswer> = {}): HostsAnswer {
   return {

@@ -1,21 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { Host, HostLines } from "../../api/types";
 import { choiceOf } from "./choice";
+import { host } from "./fixtures";
 import { filterRows, heldOrder, ranksOf, rowsOf, sortRows, tagCounts } from "./order";
-
-function host(name: string, changes: Partial<Host> = {}): Host {
-  return {
-    host: name,
-    state: "up",
-    pinged: 1000,
-    first_seen: 0,
-    booted: 0,
-    tags: {},
-    version: "1",
-    agents: [],
-    ...changes,
-  };
-}
 
 const cpuLines = (last: number | null): HostLines => ({ cpu: { last, max: 100, line: "" } });
 
