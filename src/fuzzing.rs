@@ -40,7 +40,7 @@ use crate::{
 /// A time within the retention of the default granularities.
 const NOW: UnixMillis = UnixMillis(1_795_264_496_000);
 
-/// A function that reads bytes; a panic is a found fault.
+/// A function that reads bytes and must not panic.
 pub type Target = fn(&[u8]);
 
 /// All targets with their names.

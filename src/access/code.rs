@@ -1,4 +1,4 @@
-//! One-time codes: each gives one right to whoever sends it first, such as a key for an agent.
+//! One-time codes: each gives its first sender one right, such as a key for an agent.
 //!
 //! A used code is removed, so it gets the same answer as an expired or unknown code. Must never
 //! know: what happens with the right, where codes are stored.

@@ -68,8 +68,8 @@ enum KeyCommand {
         #[arg(required = true)]
         keys: Vec<String>,
     },
-    /// Make a one-time code for an agent, and print it once; the agent gets a key of its own for it
-    /// with `granary-agent enroll URL CODE`
+    /// Make a one-time code for an agent, and print it once; `granary-agent enroll URL CODE`
+    /// exchanges it for a key
     Code(CodeArgs),
     /// List codes that nobody has used yet
     Codes,

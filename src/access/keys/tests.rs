@@ -152,7 +152,7 @@ fn a_key_that_expires_grants_nothing_beyond_its_end() {
     assert!(may("root", Some(NOW.0 + 10)));
     assert!(!may("root", Some(NOW.0 + 11)));
     assert!(!may("root", None));
-    // The first key, which nobody made, makes the lasting ones.
+    // The first key has no maker, and makes keys that never expire.
     assert!(may("", None));
 }
 
@@ -226,7 +226,7 @@ fn a_renewed_key_has_no_gap_even_when_answers_are_lost() {
     let late = NOW.plus(life_ms / 3 * 2);
     assert_eq!(check(&keys, &first, late.plus(-1)), Some(false));
     assert_eq!(check(&keys, &first, late), Some(true));
-    // Two answers are lost: the first secret stays valid, and lost ones end.
+    // The answers to two renewals are lost: the first secret stays valid, and the lost secrets end.
     let mut renew = |now: UnixMillis| {
         let caller = keys.check(first.reveal().as_bytes(), now).unwrap();
         let next = Token::random_for(&first.id()).unwrap().unwrap();

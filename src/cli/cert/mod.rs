@@ -50,7 +50,7 @@ enum CertCommand {
     Server {
         #[command(flatten)]
         folder: Folder,
-        /// Host names and addresses of the daemon, separated by commas [with --renew: as before]
+        /// Host names and addresses of the daemon, separated by commas [with --renew: unchanged]
         #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = parse_name)]
         host: Vec<String>,
         /// Validity in days

@@ -39,7 +39,7 @@ pub(super) struct RulesArgs {
 
 #[derive(Debug, Subcommand)]
 enum RulesCommand {
-    /// Check rule files, and report each fault with its place
+    /// Check rule files, and report each fault with its location
     Check {
         /// Files, folders (their *.yml and *.yaml are read) and patterns
         #[arg(required = true)]

@@ -33,7 +33,8 @@ pub(super) fn read(document: &Document, emitter: &mut Emitter<'_, '_>) -> bool {
         return true;
     }
     let Some((time_field, times)) = times_of(control, data) else {
-        emitter.refuse(1, || "no column of data has dates as control.min has".to_owned());
+        emitter
+            .refuse(1, || "no column of data contains dates, although control.min does".to_owned());
         return true;
     };
     let mut tags = Tags::default();
@@ -92,7 +93,7 @@ fn read_value(
     depth: usize,
 ) {
     match (value, number(value)) {
-        // A measurement may have an identity, which is not measured.
+        // The `_id` of a measurement is not a value.
         (Bson::ObjectId(_), _) if field == "_id" => {}
         (_, Some(value)) => {
             let metric = emitter.metric(field);

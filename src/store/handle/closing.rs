@@ -22,7 +22,7 @@ impl Default for OpenStore {
     }
 }
 
-/// A means to wait until a store is closed, which does not keep the store open.
+/// A handle that waits until a store is closed; it does not keep the store open.
 #[derive(Debug)]
 pub struct ClosedStore(Receiver<Infallible>);
 
@@ -35,7 +35,7 @@ impl ClosedStore {
 }
 
 impl Store {
-    /// Returns a means to wait until the store is closed.
+    /// Returns a handle that waits until the store is closed.
     pub fn closed(&self) -> ClosedStore {
         ClosedStore(self.inner.open.dropped.clone())
     }
