@@ -32,7 +32,7 @@
 //!
 //! # Functions that need every sample
 //!
-//! `quantile_over_time` (except for 0 and 1), `mad_over_time`, and for gauges `changes` and `resets`
+//! `quantile_over_time` (except for 0 and 1), `mad_over_time`, and of gauges `changes` and `resets`
 //! need every sample, as do `sum_over_time`, `avg_over_time` and `stddev_over_time` of a counter,
 //! whose cells contain increases. These functions are exact when cells have one or two samples or
 //! one value, or when a counter's rates determine the result. Otherwise they fail with an error
