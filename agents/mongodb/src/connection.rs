@@ -16,7 +16,7 @@ use mongodb::{
 use crate::settings::{SettingsError, TargetSettings};
 
 /// The name by which servers know the agent.
-pub(crate) const APP_NAME: &str = "granary-agent-mongodb";
+pub(crate) const APP_NAME: &str = "granary-agent";
 /// The error code for a missing privilege.
 const UNAUTHORIZED: i32 = 13;
 /// The error code for a missing collection.

@@ -5,6 +5,7 @@
 //! the metrics.
 
 mod collections;
+mod command;
 mod connection;
 mod databases;
 mod discovery;
@@ -37,6 +38,7 @@ use granary_agent_kit::{ROUND_DEADLINE, Readings, SideBySide, Source, SourceErro
 use mongodb::options::{ClientOptions, ServerAddress};
 use tokio::runtime::Runtime;
 
+pub use self::command::{MongoDbArgs, run};
 pub use self::settings::{Settings, SettingsError, TargetSettings, parse_span};
 use self::{
     connection::connection_options,
