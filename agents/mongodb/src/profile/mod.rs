@@ -1,5 +1,5 @@
-//! Slow operations, from the collection `system.profile` of each database: their number and times by
-//! collection and shape. The profiler of the server decides what is slow.
+//! Slow operations, from the collection `system.profile` of each database: their number and times
+//! by collection and shape. The profiler of the server decides what is slow.
 
 mod queries;
 mod shape;
@@ -83,7 +83,7 @@ pub(crate) struct SlowOperations {
 /// Builds the query for the documents of a profile since a time, or for the time of the last one.
 fn profile_command(since_ms: Option<i64>) -> Document {
     let Some(since_ms) = since_ms else {
-        let sort = doc! { "$natural": -1 };
+        let sort = doc! { "ts": -1 };
         return doc! {
             "find": "system.profile", "sort": sort, "projection": { "ts": 1 }, "limit": 1,
             "singleBatch": true,

@@ -1,3 +1,5 @@
+//! Profiles of a database that change from round to round.
+
 use super::*;
 
 const T: i64 = 1_800_000_000_000;
@@ -28,9 +30,7 @@ fn count(operations: &SlowOperations) -> f64 {
 fn each_operation_after_the_agents_start_counts_once() {
     let mut operations = operations();
     assert_eq!(operations.due(5), ["shop"]);
-    assert!(
-        operations.command("shop").unwrap().get_document("sort").unwrap().contains_key("$natural")
-    );
+    assert!(operations.command("shop").unwrap().get_document("sort").unwrap().contains_key("ts"));
     operations.note_response("shop", &batch(vec![entry(T, "a", 900)]), T + 10);
     operations.end_round(T + 10);
     assert_eq!(count(&operations), 0.0, "older than the agent");
