@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Alerts of Granary and Prometheus side by side. Both evaluate the same rules every 5 s, over the same
-targets, which Prometheus and granary-agent-scrape scrape every 5 s. During the 20 minutes, a target is
+targets, which Prometheus and `granary-agent scrape` scrape every 5 s. During the 20 minutes, a target is
 down, a value is above its threshold for 3 minutes, a target shows nothing for 2 minutes, and a value
 flaps. The output has the transitions of each alert and the time differences; the exit code is 1 when a
 transition is missing or differs by more than an evaluation and a scrape. Alerts on rates may differ:
 where a window cuts a slot, Granary knows how much a counter grew in that slot, not when.
 
-    benches/alerts_peers.py target/debug/granary target/debug/granary-agent-scrape
+    benches/alerts_peers.py target/debug/granary target/debug/granary-agent
 
 Needs Debian's prometheus. MINUTES=6 is a shorter run with the same faults.
 """
@@ -94,7 +94,7 @@ def start_programs(work):
                     "--listen", listen[0]],
         "prometheus": ["prometheus", f"--config.file={work}/prometheus.yml", f"--storage.tsdb.path={work}/prometheus",
                        f"--web.listen-address={listen[1]}"],
-        "scraper": [SCRAPER, "--scrape-config", f"{work}/scrape.yml", "--url", f"http://{listen[0]}",
+        "scraper": [SCRAPER, "scrape", "--scrape-config", f"{work}/scrape.yml", "--url", f"http://{listen[0]}",
                     "--spool-dir", f"{work}/spool", "--interval", "1s"],
     }
     return [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=open(f"{work}/{name}.log", "w"))

@@ -35,9 +35,10 @@ mod update;
 mod user;
 mod verify;
 
-use std::process::ExitCode;
+use std::{path::PathBuf, process::ExitCode};
 
-use clap::{Parser, Subcommand};
+use anyhow::Context;
+use clap::{CommandFactory, Parser, Subcommand};
 
 /// A monitoring store that keeps every sample pre-aggregated at 1m, 5m, 1h and 1d.
 #[derive(Debug, Parser)]
@@ -79,6 +80,12 @@ enum Command {
     Export(export::ExportArgs),
     Rebuild(rebuild::RebuildArgs),
     Downgrade(downgrade::DowngradeArgs),
+    /// Write man pages and shell completions into a folder.
+    #[command(hide = true)]
+    WriteManual {
+        /// The folder, which is created
+        folder: PathBuf,
+    },
 }
 
 /// Runs the command that the arguments name.
@@ -114,6 +121,9 @@ pub fn run() -> ExitCode {
         Command::Export(args) => export::export(&args),
         Command::Rebuild(args) => rebuild::rebuild(&args),
         Command::Downgrade(args) => downgrade::downgrade(&args),
+        Command::WriteManual { folder } => granary_manual::write(Cli::command(), &folder)
+            .map(|()| ExitCode::SUCCESS)
+            .with_context(|| format!("write into {}", folder.display())),
     };
     result.unwrap_or_else(|cause| {
         screen::print_error(&format!("granary: {cause:#}"));

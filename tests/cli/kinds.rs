@@ -58,7 +58,8 @@ fn start_agent(daemon: &Daemon, target: &Target) -> Child {
         target.address
     );
     std::fs::write(&config, yaml).unwrap();
-    let mut agent = Command::new(agent_program("granary-agent-scrape"));
+    let mut agent = Command::new(agent_program("granary-agent"));
+    agent.arg("scrape");
     agent.args(["--url", &daemon.url, "--agent-id", "here", "--interval", "200ms"]);
     agent.arg("--scrape-config").arg(config);
     agent.arg("--spool-dir").arg(daemon.dir.path().join("spool"));

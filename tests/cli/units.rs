@@ -20,7 +20,7 @@ fn units() -> Vec<PathBuf> {
     let units: Vec<_> = paths
         .filter(|path| path.extension().is_some_and(|extension| extension == "service"))
         .collect();
-    assert_eq!(units.len(), 5);
+    assert_eq!(units.len(), 4);
     units
 }
 

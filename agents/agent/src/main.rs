@@ -10,8 +10,9 @@ mod settings;
 
 use std::{path::PathBuf, process::ExitCode};
 
-use clap::{Parser, Subcommand};
-use granary_agent_kit::{Plan, Planner};
+use anyhow::Context;
+use clap::{CommandFactory, Parser, Subcommand};
+use granary_agent_kit::{AgentArgs, Plan, Planner};
 
 use crate::{
     collectors::Collectors, discover::DiscoverArgs, enroll::EnrollArgs, settings::Settings,
@@ -44,6 +45,15 @@ enum Command {
     /// Get a key of the daemon for this host with a one-time code, and write it to the key file;
     /// the agent renews the key before it expires
     Enroll(EnrollArgs),
+    #[cfg(feature = "mongodb")]
+    Mongodb(granary_agent_mongodb::MongoDbArgs),
+    Scrape(granary_agent_scrape::ScrapeArgs),
+    /// Write man pages and shell completions into a folder
+    #[command(hide = true)]
+    WriteManual {
+        /// The folder, which is created
+        folder: PathBuf,
+    },
     /// Print settings for the services that listen on this host: databases, web servers, message
     /// brokers, proxies, and programs that serve /metrics
     Discover(DiscoverArgs),
@@ -53,21 +63,29 @@ fn main() -> ExitCode {
     granary_agent_kit::exit_code("granary-agent", start(Args::parse()))
 }
 
-fn start(args: Args) -> anyhow::Result<()> {
-    if let Some(Command::Enroll(enroll)) = args.command {
-        return enroll::run(enroll, &args.config);
+fn start(Args { config, command }: Args) -> anyhow::Result<()> {
+    match command {
+        Some(Command::Enroll(enroll)) => enroll::run(enroll, &config),
+        Some(Command::Discover(discover)) => discover::run(&discover, &config),
+        #[cfg(feature = "mongodb")]
+        Some(Command::Mongodb(mongodb)) => granary_agent_mongodb::run(mongodb),
+        Some(Command::Scrape(scrape)) => granary_agent_scrape::run(&scrape),
+        Some(Command::WriteManual { folder }) => granary_manual::write(Args::command(), &folder)
+            .with_context(|| format!("write into {}", folder.display())),
+        Some(Command::Test) => collect(config, |agent| agent.print = true),
+        Some(Command::Run { rounds }) => {
+            collect(config, |agent| agent.rounds = rounds.or(agent.rounds))
+        }
+        None => collect(config, |_| {}),
     }
-    if let Some(Command::Discover(discover)) = args.command {
-        return discover::run(&discover, &args.config);
-    }
-    let settings = Settings::read(&args.config).map_err(anyhow::Error::msg)?;
+}
+
+/// Runs the collectors of the settings file.
+fn collect(path: PathBuf, change: impl FnOnce(&mut AgentArgs)) -> anyhow::Result<()> {
+    let settings = Settings::read(&path).map_err(anyhow::Error::msg)?;
     let mut agent = settings.agent.clone();
-    match args.command {
-        Some(Command::Test) => agent.print = true,
-        Some(Command::Run { rounds }) => agent.rounds = rounds.or(agent.rounds),
-        Some(Command::Enroll(_) | Command::Discover(_)) | None => {}
-    }
-    let mut planner = FilePlanner { path: args.config, name: agent.agent_name(), last: None };
+    change(&mut agent);
+    let mut planner = FilePlanner { path, name: agent.agent_name(), last: None };
     Ok(granary_agent_kit::run_planned("agent", &agent, &mut planner)?)
 }
 

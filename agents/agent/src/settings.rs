@@ -10,7 +10,7 @@ use granary_agent_kit::{
     relabel::{RULES_MAX, Rule},
     some_span,
 };
-use granary_agent_scrape::Config;
+use granary_agent_scrape::{Config, Shard};
 use granary_agent_services::{Kind, Service};
 use serde::Deserialize;
 
@@ -92,6 +92,9 @@ struct ScrapeFile {
     config: std::path::PathBuf,
     #[serde(default = "scrape_memory_max")]
     memory_max: usize,
+    /// The share of the targets, such as `2/5`.
+    #[serde(default)]
+    shard: Option<String>,
 }
 
 fn scrape_memory_max() -> usize {
@@ -180,9 +183,7 @@ impl Settings {
             return Err(format!("more than {RULES_MAX} rules"));
         }
         let agent = parse_agent(&raw.agent)?;
-        let read_scrape = |ScrapeFile { config, memory_max }: ScrapeFile| {
-            Config::read(&folder.join(config)).map(|config| Scrape { config, memory_max })
-        };
+        let read_scrape = |file: ScrapeFile| file.read(folder);
         let scrape = raw.scrape.map(read_scrape).transpose();
         let settings = Self {
             agent,
@@ -267,6 +268,16 @@ impl Settings {
             intervals.extend(services.iter().map(|part| (kind.name(), part.interval)));
         }
         intervals.into_iter().filter_map(|(name, interval)| Some((name, interval?))).collect()
+    }
+}
+
+impl ScrapeFile {
+    fn read(self, folder: &Path) -> Result<Scrape, String> {
+        let Self { config, memory_max, shard } = self;
+        let config = Config::read(&folder.join(config)).map_err(|fault| fault.to_string())?;
+        let shard = shard.map(|text| text.parse::<Shard>()).transpose();
+        let shard = shard.map_err(|fault| format!("shard: {fault}"))?;
+        Ok(Scrape { config: config.with_shard(shard.unwrap_or_default()), memory_max })
     }
 }
 

@@ -14,13 +14,16 @@ mod load;
 mod memory;
 mod named_processes;
 mod network;
+mod nfs;
 mod pressure;
 mod processes;
+mod raid;
 mod stat;
 mod systemd;
 mod tcp;
 mod temperature;
 mod uptime;
+mod zfs;
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -85,6 +88,9 @@ fn standard_sources(host: &Arc<Host>) -> Vec<Box<dyn Source + Send>> {
         Box::new(temperature::Temperature::new(Arc::clone(host))),
         Box::new(cgroups::Cgroups::new(Arc::clone(host))),
         Box::new(systemd::Systemd::new(Arc::clone(host))),
+        Box::new(raid::Raid(Arc::clone(host))),
+        Box::new(zfs::Zfs(Arc::clone(host))),
+        Box::new(nfs::Nfs(Arc::clone(host))),
     ]
 }
 

@@ -60,6 +60,9 @@ fn every_documented_metric_is_in_the_sources() {
         include_str!("kernel.rs"),
         include_str!("temperature.rs"),
         include_str!("systemd.rs"),
+        include_str!("raid.rs"),
+        include_str!("zfs.rs"),
+        include_str!("nfs.rs"),
         include_str!("named_processes.rs"),
     ];
     for metric in documented_metrics().keys() {

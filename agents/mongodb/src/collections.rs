@@ -20,7 +20,7 @@ pub(crate) const COLLECTIONS_MAX: usize = 20_000;
 /// The maximum number of indexes of a collection; a server allows 64.
 const INDEXES_MAX: usize = 64;
 /// The minimum ratio of the time between two sweeps to the duration of a sweep.
-const WAIT_FACTOR: i64 = 100;
+pub(crate) const WAIT_FACTOR: i64 = 100;
 
 /// The gauges of a collection: metric, unit, field.
 const GAUGES: [(&str, &str, &str); 8] = [
@@ -169,6 +169,8 @@ pub(crate) struct CollectionSweep {
     is_running: bool,
     /// True until all collections are measured.
     is_measuring: bool,
+    /// The step whose response is outstanding; the end of a round can interrupt it.
+    unanswered: Option<Step>,
     elapsed_ms: i64,
     /// The number of collections in this sweep, and beyond its limit.
     listed: usize,
@@ -196,7 +198,7 @@ impl CollectionSweep {
     pub(crate) fn start(&mut self, databases: impl Iterator<Item = String>) {
         self.steps = databases.filter(|name| name != "local").map(Step::List).collect();
         (self.elapsed_ms, self.listed, self.unmeasured, self.refused) = (0, 0, 0, 0);
-        self.cut = None;
+        (self.cut, self.unanswered) = (None, None);
         (self.is_running, self.is_measuring) = (true, true);
         self.largest.clear();
     }
@@ -204,17 +206,22 @@ impl CollectionSweep {
     /// Removes and returns the next step. After the last measurement, the indexes of the
     /// `series_max` largest collections follow.
     pub(crate) fn next(&mut self, series_max: usize) -> Option<Step> {
+        if let Some(step) = self.unanswered.take() {
+            self.note_refusal(&step, &Fault::Unreachable("no answer in time".to_owned()));
+        }
         if self.steps.is_empty() && self.is_measuring {
             self.is_measuring = false;
             self.keep_largest(series_max);
             let indexes = self.largest.iter().map(|stats| Step::Indexes(stats.namespace.clone()));
             self.steps = indexes.collect();
         }
-        self.steps.pop_front()
+        self.unanswered = self.steps.pop_front();
+        self.unanswered.clone()
     }
 
     /// Records the response to a step. `series_max` is the number of collections with series.
     pub(crate) fn note_response(&mut self, step: Step, response: &Document, series_max: usize) {
+        self.unanswered = None;
         match step {
             Step::List(database) => self.note_list(&database, response),
             Step::Measure(namespace) => {
@@ -231,6 +238,7 @@ impl CollectionSweep {
 
     /// Records a refused step.
     pub(crate) fn note_refusal(&mut self, step: &Step, fault: &Fault) {
+        self.unanswered = None;
         // The collection was dropped after it was listed.
         if fault.is_namespace_not_found() {
             return;
@@ -403,6 +411,21 @@ mod tests {
         sweep.end_round(2000, 5, INTERVAL_MS);
         let problem = "1 queries were refused, the first one for shop: Unauthorized (13)";
         assert_eq!(sweep.problem(), Some(problem));
+    }
+
+    /// Regression: a query that did not return before the end of its round left no trace.
+    #[test]
+    fn a_query_that_the_end_of_a_round_interrupts_is_reported() {
+        let mut sweep = CollectionSweep::default();
+        sweep.start(std::iter::once("shop".to_owned()));
+        let list = sweep.next(1).unwrap();
+        sweep.note_response(list, &batch(vec![doc! { "name": "c1" }]), 1);
+        assert!(matches!(sweep.next(1), Some(Step::Measure(_))));
+        assert_eq!(sweep.next(1), None);
+        sweep.end_round(1000, 5, INTERVAL_MS);
+        let problem = "1 queries were refused, the first one for shop.c1: no answer in time";
+        assert_eq!(sweep.problem(), Some(problem));
+        assert!(!sweep.is_due(1000 + INTERVAL_MS - 1));
     }
 
     /// Regression: the profiler's collection was a refusal in each sweep.

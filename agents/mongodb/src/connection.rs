@@ -16,7 +16,7 @@ use mongodb::{
 use crate::settings::{SettingsError, TargetSettings};
 
 /// The name by which servers know the agent.
-pub(crate) const APP_NAME: &str = "granary-agent-mongodb";
+pub(crate) const APP_NAME: &str = "granary-agent";
 /// The error code for a missing privilege.
 const UNAUTHORIZED: i32 = 13;
 /// The error code for a missing collection.
@@ -155,13 +155,23 @@ impl Connection {
         Ok(Self { client: Client::with_options(options)?, timeout, costs })
     }
 
-    /// Sends a command with a time limit on the server.
+    /// Sends a command with the time limit of a round on the server.
     pub(crate) async fn run_command(
         &mut self,
         database: &str,
+        command: Document,
+    ) -> Result<Document, Fault> {
+        self.run_command_within(self.timeout, database, command).await
+    }
+
+    /// Sends a command with a time limit on the server.
+    pub(crate) async fn run_command_within(
+        &mut self,
+        limit: Duration,
+        database: &str,
         mut command: Document,
     ) -> Result<Document, Fault> {
-        let max_ms = i64::try_from(self.timeout.as_millis()).unwrap_or(i64::MAX);
+        let max_ms = i64::try_from(limit.as_millis()).unwrap_or(i64::MAX).max(1);
         command.insert("maxTimeMS", max_ms);
         self.send(database, command).await
     }

@@ -15,6 +15,7 @@ use crate::{
     ServerFactory,
     connection::options_of_host,
     settings::TargetSettings,
+    sharding::Reporter,
     target::Target,
     topology::{Found, SharedTopology},
 };
@@ -33,6 +34,7 @@ pub(crate) struct Discovery {
     /// The options of a connection to any server of the target.
     options: ClientOptions,
     topology: SharedTopology,
+    reporter: Arc<Reporter>,
     seeds: Seeds,
     running: BTreeSet<String>,
 }
@@ -41,10 +43,10 @@ impl Discovery {
     pub(crate) fn new(
         settings: TargetSettings,
         options: ClientOptions,
-        topology: SharedTopology,
+        (topology, reporter): (SharedTopology, Arc<Reporter>),
         seeds: Seeds,
     ) -> Self {
-        Self { settings, options, topology, seeds, running: BTreeSet::new() }
+        Self { settings, options, topology, reporter, seeds, running: BTreeSet::new() }
     }
 
     /// Starts the servers that were found, and ends those that left the cluster. `hosts` are the
@@ -69,7 +71,7 @@ impl Discovery {
         }
         let (mut unsampled, mut foreign) = (0, Vec::new());
         for found in found {
-            if hosts.contains(&found.address) {
+            if hosts.contains(&found.address) || found.may_be_seed {
                 continue;
             }
             let address = ServerAddress::parse(&found.address);
@@ -114,6 +116,7 @@ impl Discovery {
         let mut target = Target::new(&address, options, &settings, factory.limits);
         target.server_role.set.clone_from(&found.set);
         target.topology = Some(Arc::clone(&self.topology));
+        target.reporter = Arc::clone(&self.reporter);
         let server = Box::new(factory.server(target));
         sources.add(factory.interval, server).map_err(|cause| cause.to_string())
     }

@@ -5,12 +5,14 @@
 //! the metrics.
 
 mod collections;
+mod command;
 mod connection;
 mod databases;
 mod discovery;
 mod field;
 mod operations;
 mod polling;
+mod profile;
 mod queries;
 mod replication;
 #[cfg(test)]
@@ -36,10 +38,12 @@ use granary_agent_kit::{ROUND_DEADLINE, Readings, SideBySide, Source, SourceErro
 use mongodb::options::{ClientOptions, ServerAddress};
 use tokio::runtime::Runtime;
 
+pub use self::command::{MongoDbArgs, run};
 pub use self::settings::{Settings, SettingsError, TargetSettings, parse_span};
 use self::{
     connection::connection_options,
     discovery::{Discovery, Seeds, check_credentials},
+    sharding::Reporter,
     target::{Limits, Target},
     topology::{SharedTopology, Topology},
 };
@@ -103,24 +107,28 @@ impl MongoDb {
             .build()
             .map_err(thread_error)?;
         let (runtime, windows) = (Arc::new(runtime), Arc::default());
-        let factory = ServerFactory { runtime, windows, limits: Limits::of(settings), interval };
+        let factory =
+            ServerFactory { runtime, windows, limits: Limits::of(settings, interval), interval };
         let (mut hosts, mut discoveries) = (BTreeSet::new(), Vec::new());
         let mut sources: Vec<(Duration, Box<dyn Source + Send>)> = Vec::new();
         for target_settings in &settings.targets {
             let options =
                 factory.runtime.block_on(connection_options(target_settings, settings.timeout))?;
             let topology = target_settings.discover.then(|| topology_of(&options));
+            let reporter: Arc<Reporter> = Arc::default();
             if let (Some(topology), Some((_, first))) = (&topology, options.first()) {
                 let hosts = hosts_of(&target_settings.uri);
                 check_credentials(first)
                     .map_err(|cause| SettingsError(format!("target {hosts}: {cause}")))?;
                 let (settings, topology) = (target_settings.clone(), Arc::clone(topology));
                 let seeds = Seeds::new(options.iter().map(|(address, _)| address));
-                discoveries.push(Discovery::new(settings, first.clone(), topology, seeds));
+                let shared = (topology, Arc::clone(&reporter));
+                discoveries.push(Discovery::new(settings, first.clone(), shared, seeds));
             }
             for (address, options) in options {
                 let mut target = Target::new(&address, options, target_settings, factory.limits);
                 target.topology.clone_from(&topology);
+                target.reporter = Arc::clone(&reporter);
                 let host = target.host().to_owned();
                 if !hosts.insert(host.clone()) {
                     return Err(SettingsError(format!(

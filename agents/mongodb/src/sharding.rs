@@ -1,5 +1,7 @@
 //! The state of a sharded cluster, as a router reports it: the balancer and the chunks of shards.
 
+use std::sync::{Mutex, PoisonError};
+
 use granary_agent_kit::Readings;
 use mongodb::bson::{Bson, Document, doc};
 
@@ -7,6 +9,32 @@ use crate::field::{is_true, number, text};
 
 /// The maximum number of shards with series.
 const SHARDS_MAX: usize = 1_000;
+
+/// The silence of a router in rounds, and in milliseconds, after which another one reports.
+const SILENCE_ROUNDS: i64 = 3;
+const SILENCE_MIN_MS: i64 = 120_000;
+
+/// The router that reports the state of its cluster, so that several routers neither query the
+/// config servers for the same values nor report them twice: its address, and its last round.
+#[derive(Debug, Default)]
+pub(crate) struct Reporter(Mutex<Option<(String, i64)>>);
+
+impl Reporter {
+    /// Returns true when this router reports in this round. The first router that answers reports
+    /// until it is silent for three rounds, at least two minutes.
+    pub(crate) fn is_elected(&self, address: &str, now_ms: i64, interval_ms: i64) -> bool {
+        let mut elected = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let silence_ms = interval_ms.saturating_mul(SILENCE_ROUNDS).max(SILENCE_MIN_MS);
+        let is_other = |(other, at_ms): &(String, i64)| {
+            other != address && now_ms.saturating_sub(*at_ms) < silence_ms
+        };
+        if elected.as_ref().is_some_and(is_other) {
+            return false;
+        }
+        *elected = Some((address.to_owned(), now_ms));
+        true
+    }
+}
 
 /// The balancer and the chunks at the last queries.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -84,6 +112,18 @@ impl Sharding {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_router_reports_until_it_is_silent() {
+        let reporter = Reporter::default();
+        let round = |now_ms| ["a", "b"].map(|name| reporter.is_elected(name, now_ms, 10_000));
+        assert_eq!(round(0), [true, false]);
+        assert_eq!(round(10_000), [true, false]);
+        assert!(!reporter.is_elected("b", 129_999, 10_000), "it may be slow");
+        assert!(reporter.is_elected("b", 130_000, 10_000));
+        assert_eq!(round(140_000), [false, true], "the other one has returned");
+        assert!(!reporter.is_elected("a", 500_000, 3_600_000), "its round is not over");
+    }
 
     #[test]
     fn chunks_are_counted_by_shard_and_the_balancer_can_be_off() {

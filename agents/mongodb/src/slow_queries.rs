@@ -2,16 +2,18 @@
 //! servers of a sharded cluster, and collections. A query that the server does not support or
 //! permit is repeated after an hour.
 
+use std::time::Duration;
+
 use granary_agent_kit::Stopwatch;
 use mongodb::bson::{Bson, Document, doc};
 
 use crate::{
-    collections::{Step, open_cursor},
+    collections::{Step, WAIT_FACTOR, open_cursor},
     connection::Fault,
     field::text,
     operations::{RunningOperations, current_operations_command},
     role::Role,
-    sharding::chunks_command,
+    sharding::{Sharding, chunks_command},
     target::Target,
 };
 
@@ -23,6 +25,8 @@ const CHUNKS_INTERVAL_MS: i64 = 10 * 60_000;
 const REFUSED_INTERVAL_MS: i64 = 3_600_000;
 /// The maximum share of a round's time limit for collections.
 const COLLECTIONS_SHARE: f64 = 0.2;
+/// The minimum time limit of a query for collections.
+const STEP_LIMIT_MIN: Duration = Duration::from_millis(100);
 
 impl Target {
     /// Sends a query that servers may not support, or may not permit; such a query is only repeated
@@ -61,10 +65,15 @@ impl Target {
         }
         self.query_operations(now_ms).await?;
         if self.server_role.role == Role::Mongos {
-            self.query_sharding(now_ms).await?;
+            if self.reporter.is_elected(&self.address, now_ms, self.limits.interval_ms) {
+                self.query_sharding(now_ms).await?;
+            } else {
+                self.slow.sharding = Sharding::default();
+            }
             return self.query_cluster(now_ms).await;
         }
-        self.continue_collections(now_ms, watch).await
+        self.continue_collections(now_ms, watch).await?;
+        self.query_profiles(now_ms, watch).await
     }
 
     async fn query_operations(&mut self, now_ms: i64) -> Result<(), Fault> {
@@ -91,8 +100,12 @@ impl Target {
         if now_ms >= self.slow.chunks_next_ms && !self.slow.is_refused("config.chunks", now_ms) {
             self.slow.chunks_next_ms = now_ms.saturating_add(CHUNKS_INTERVAL_MS);
             self.slow.sharding.note_chunks(None);
+            let watch = Stopwatch::start();
             let chunks =
                 self.run_optional("config.chunks", "config", chunks_command(), now_ms).await?;
+            let spent_ms = i64::try_from(watch.elapsed().as_millis()).unwrap_or(i64::MAX);
+            let wait_ms = spent_ms.saturating_mul(WAIT_FACTOR).max(CHUNKS_INTERVAL_MS);
+            self.slow.chunks_next_ms = now_ms.saturating_add(wait_ms);
             self.slow.sharding.note_chunks(chunks.as_ref());
         }
         Ok(())
@@ -108,7 +121,7 @@ impl Target {
             let command = doc! { "getShardMap": 1 };
             let map = self.run_optional("getShardMap", "admin", command, now_ms).await?;
             if let Some(map) = map {
-                self.update_topology(|topology| topology.note_shard_map(&map));
+                self.update_topology(|topology| topology.note_shard_map(&map, now_ms));
             }
         }
         if !self.slow.is_refused("config.mongos", now_ms) {
@@ -140,10 +153,13 @@ impl Target {
             let databases = response.get_array("databases").map(Vec::as_slice).unwrap_or_default();
             let name = |database: &Bson| text(database.as_document()?, "name").map(str::to_owned);
             self.slow.collections.start(databases.iter().filter_map(name));
+            self.slow.operations_slow.set_databases(databases.iter().filter_map(name));
         }
         while watch.elapsed().saturating_sub(started) < share {
             let Some(step) = self.slow.collections.next(series_max) else { break };
-            self.run_step(step, series_max).await?;
+            // A server that waits for a lock gives up before the round does.
+            let left = share.saturating_sub(watch.elapsed().saturating_sub(started));
+            self.run_step(step, series_max, left.max(STEP_LIMIT_MIN)).await?;
         }
         let spent = i64::try_from((watch.elapsed().saturating_sub(started)).as_millis());
         let spent_ms = spent.unwrap_or(i64::MAX);
@@ -151,10 +167,15 @@ impl Target {
         Ok(())
     }
 
-    async fn run_step(&mut self, step: Step, series_max: usize) -> Result<(), Fault> {
+    async fn run_step(
+        &mut self,
+        step: Step,
+        series_max: usize,
+        limit: Duration,
+    ) -> Result<(), Fault> {
         let (database, command) = step.command();
         let Some(connection) = &mut self.connection else { return Ok(()) };
-        match connection.run_command(database, command).await {
+        match connection.run_command_within(limit, database, command).await {
             Ok(response) => {
                 let cursor = open_cursor(&response).filter(|_| matches!(step, Step::List(_)));
                 if let Some(cursor) = cursor {
@@ -186,6 +207,10 @@ impl Target {
         if is_router {
             self.slow.sharding.push_values(readings);
         } else {
+            self.slow.operations_slow.push_values(readings);
+            if let Some(problem) = self.slow.operations_slow.take_problem() {
+                readings.problem(format!("mongodb {} profiler", self.host), problem);
+            }
             self.slow.collections.push_values(started_ms, readings);
             if let Some(problem) = self.slow.collections.problem() {
                 readings.problem(format!("mongodb {} collections", self.host), problem);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     collections::CollectionSweep, connection::Fault, operations::RunningOperations,
-    sharding::Sharding,
+    profile::SlowOperations, sharding::Sharding,
 };
 
 /// The state of these queries between rounds.
@@ -12,6 +12,7 @@ use crate::{
 pub(crate) struct SlowValues {
     pub(crate) operations: Option<RunningOperations>,
     pub(crate) operations_next_ms: i64,
+    pub(crate) operations_slow: SlowOperations,
     pub(crate) sharding: Sharding,
     pub(crate) balancer_next_ms: i64,
     pub(crate) chunks_next_ms: i64,

@@ -1,6 +1,9 @@
 //! One server: its connection, its state between rounds, and the outcome of a round.
 
-use std::{sync::PoisonError, time::Duration};
+use std::{
+    sync::{Arc, PoisonError},
+    time::Duration,
+};
 
 use granary_agent_kit::{Readings, Stopwatch, WatchedHost};
 use mongodb::options::{ClientOptions, ServerAddress};
@@ -12,6 +15,7 @@ use crate::{
     replication::Oplog,
     role::{Role, ServerRole},
     settings::{Settings, TargetSettings},
+    sharding::Reporter,
     slow_values::SlowValues,
     status::ServerState,
     topology::{SharedTopology, Topology, View},
@@ -25,6 +29,8 @@ pub(crate) struct Target {
     pub(crate) address: String,
     /// The servers of the cluster, if they are discovered.
     pub(crate) topology: Option<SharedTopology>,
+    /// The router that reports the state of the cluster, among those of the same URI.
+    pub(crate) reporter: Arc<Reporter>,
     /// The shard of the set, as a router reported it.
     shard: Option<String>,
     /// True when the server does not answer and its set cannot reach it either.
@@ -55,17 +61,24 @@ pub(crate) struct Target {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     pub(crate) timeout: Duration,
+    /// The interval of rounds.
+    pub(crate) interval_ms: i64,
     pub(crate) databases_every_ms: Option<i64>,
     pub(crate) collections_max: usize,
 }
 
 impl Limits {
-    /// Returns the limits of these settings.
-    pub(crate) fn of(settings: &Settings) -> Self {
+    /// Returns the limits of these settings, with rounds at this interval.
+    pub(crate) fn of(settings: &Settings, interval: Duration) -> Self {
         let Settings { timeout, databases_every, collections_max, .. } = *settings;
         let databases_every = Some(databases_every).filter(|interval| !interval.is_zero());
         let millis = |span: Duration| i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
-        Self { timeout, databases_every_ms: databases_every.map(millis), collections_max }
+        Self {
+            timeout,
+            interval_ms: millis(interval),
+            databases_every_ms: databases_every.map(millis),
+            collections_max,
+        }
     }
 }
 
@@ -81,6 +94,7 @@ impl Target {
             options,
             address: address.to_string(),
             topology: None,
+            reporter: Arc::default(),
             shard: None,
             set_saw_failure: false,
             host: name_of_single_host.cloned().unwrap_or_else(|| address.to_string()),
@@ -209,7 +223,8 @@ impl Target {
         tags.extend(self.server_role.set.clone().map(|set| ("set".to_owned(), set)));
         tags.extend(self.shard.clone().map(|shard| ("shard".to_owned(), shard)));
         let started_ms = self.server_state.started_ms();
-        readings.watched(WatchedHost { host: self.host.clone(), started_ms, tags, is_absent });
+        let (host, is_ending) = (self.host.clone(), false);
+        readings.watched(WatchedHost { host, started_ms, tags, is_absent, is_ending });
     }
 
     /// Adds the values of databases from this round or an earlier round.

@@ -35,6 +35,9 @@ fn response(role: &str, version: &str, command: &Document) -> Document {
         _ if role == "arbiter" => error_document(13, "Unauthorized"),
         "serverStatus" => server_status(version, role),
         "replSetGetStatus" => set_status(member, &members),
+        "find" if command.get_str("find").is_ok_and(|name| name == "system.profile") => {
+            profile(command)
+        }
         "find" => {
             let is_first = command.get_document("sort").unwrap().get_i32("$natural").unwrap() == 1;
             end(if is_first { NOW_S - 3600 } else { NOW_S })
@@ -61,6 +64,26 @@ fn response(role: &str, version: &str, command: &Document) -> Document {
         },
         _ => error_document(59, "CommandNotFound"),
     }
+}
+
+/// Returns the documents of a profiler since the time of the query, or the last one before it.
+fn profile(command: &Document) -> Document {
+    let since = command.get_document("filter").and_then(|f| f.get_document("ts"));
+    let since_ms =
+        since.and_then(|ts| ts.get_datetime("$gte")).map_or(0, |ts| ts.timestamp_millis());
+    let entries = [NOW_MS - 5_000, NOW_MS + 5_000].map(|ts| {
+        doc! {
+            "op": "query", "ns": "shop.orders", "ts": mongodb::bson::DateTime::from_millis(ts),
+            "millis": 1_500, "docsExamined": 40, "keysExamined": 40, "nreturned": 3,
+            "command": { "find": "orders", "filter": { "customer": "ann" } },
+        }
+    });
+    let since_then = entries
+        .into_iter()
+        .filter(|entry| entry.get_datetime("ts").is_ok_and(|ts| ts.timestamp_millis() >= since_ms));
+    let limit = usize::try_from(command.get_i32("limit").unwrap()).unwrap();
+    let batch: Vec<Document> = since_then.take(limit).collect();
+    doc! { "cursor": { "firstBatch": batch, "id": 0_i64, "ns": "shop.system.profile" }, "ok": 1.0 }
 }
 
 fn server(role: &'static str, version: &'static str) -> Responder {
@@ -98,13 +121,15 @@ fn each_role_receives_only_queries_that_it_can_answer() {
         "listDatabases",
         "dbStats",
         "dbStats",
-        // Running operations, collections of two databases, and one collection with its indexes.
+        // Running operations, collections of two databases, one collection with its indexes, and
+        // the profiler of one database.
         "aggregate",
         "listDatabases",
         "listCollections",
         "listCollections",
         "aggregate",
         "aggregate",
+        "find",
     ];
     let data_queries = member_queries.iter().chain(&database_queries).copied().collect::<Vec<_>>();
     let standalone = member_queries[..2].iter().chain(&database_queries).copied().collect();
@@ -128,7 +153,7 @@ fn each_role_receives_only_queries_that_it_can_answer() {
         // The oplog is due every minute, databases and collections every twenty minutes.
         sample_round(&mut agent, NOW_MS + 10_000);
         let again = server.commands();
-        assert!(again.len() <= 4 && again[..2] == expected[..2], "{role}: {again:?}");
+        assert!(again.len() <= 5 && again[..2] == expected[..2], "{role}: {again:?}");
         assert!(
             server.connections.load(Ordering::SeqCst) <= 2,
             "one for commands, one for health checks"
@@ -149,7 +174,7 @@ fn a_secondary_reports_its_lag_and_the_headroom_of_the_primarys_oplog() {
     assert_eq!(of_primary("mongodb_oplog_rate_gb_per_hour"), Some(1.0));
     assert_eq!(of_primary("mongodb_oplog_master_lag_time_diff"), None);
     assert_eq!(of_primary("mongodb_db_data_size_total"), Some(1000.0));
-    assert_eq!(of_primary("mongodb_collect_commands"), Some(16.0));
+    assert_eq!(of_primary("mongodb_collect_commands"), Some(17.0));
     let databases: BTreeSet<_> = readings
         .as_slice()
         .iter()

@@ -16,8 +16,15 @@ use crate::field::{number, text, time_ms};
 const MEMBERS_MAX: usize = 100;
 /// The maximum number of sets, and of routers.
 const SETS_MAX: usize = 1_000;
-/// A router that has not reported to the cluster for this long has left it.
-const ROUTER_SILENCE_MAX_MS: i64 = 3_600_000;
+/// A router that has not reported to the cluster for this long has left it. Routers report every
+/// 30 seconds.
+const ROUTER_SILENCE_MAX_MS: i64 = 300_000;
+/// A set that no router has reported for this long has left the cluster. A router that cannot reach
+/// the config servers reports an old map.
+const SET_SILENCE_MAX_MS: i64 = 600_000;
+/// The time without a report of a configuration after which an earlier version replaces it: the set
+/// was created again under its name.
+const VERSION_AGE_MAX_MS: i64 = 300_000;
 /// The age from which a set's view of a member is outdated.
 const VIEW_AGE_MAX_MS: i64 = 60_000;
 
@@ -30,6 +37,8 @@ pub(crate) struct Found {
     pub(crate) set: Option<String>,
     /// True for an arbiter, which knows no users.
     pub(crate) is_arbiter: bool,
+    /// True for a member that may be a server of the settings under another name: neither answers.
+    pub(crate) may_be_seed: bool,
 }
 
 /// A member as the other members of its set see it.
@@ -44,6 +53,10 @@ pub(crate) struct View {
 struct Set {
     /// The version of the set's configuration; `None` before a member answered.
     version: Option<f64>,
+    /// The time of the last report of this version.
+    version_ms: i64,
+    /// The time of the last report by a router.
+    listed_ms: Option<i64>,
     /// The members; true for arbiters.
     members: BTreeMap<String, bool>,
     views: BTreeMap<String, View>,
@@ -81,7 +94,9 @@ impl Topology {
             *name = Some(me.to_owned());
         }
         let Some(name) = text(hello, "setName") else { return };
-        if self.sets.len() >= SETS_MAX && !self.sets.contains_key(name) {
+        // A member of a set that has left the cluster does not bring it back.
+        let is_new = !self.sets.contains_key(name);
+        if is_new && (self.sets.len() >= SETS_MAX || !self.seeds.contains_key(address)) {
             return;
         }
         let set = self.sets.entry(name.to_owned()).or_default();
@@ -95,23 +110,29 @@ impl Topology {
             .collect();
         let version = number(hello, "setVersion").unwrap_or(0.0);
         match set.version {
-            Some(known) if known > version => return,
+            Some(known) if known > version && set.version_age_ms(now_ms) < VERSION_AGE_MAX_MS => {
+                return set.note_views(status, now_ms);
+            }
             // An unprivileged user sees no hidden members, which other members reported.
             Some(known) if known == version => set.members.extend(found),
             Some(_) | None => (set.version, set.members) = (Some(version), found),
         }
+        set.version_ms = now_ms;
         set.note_views(status, now_ms);
     }
 
-    /// Records a router's response to `getShardMap`: sets of shards, and the config servers.
-    pub(crate) fn note_shard_map(&mut self, response: &Document) {
+    /// Records a router's response to `getShardMap`: sets of shards, and the config servers. The
+    /// map of a router that starts is empty.
+    pub(crate) fn note_shard_map(&mut self, response: &Document, now_ms: i64) {
         let Ok(map) = response.get_document("map") else { return };
-        let mut in_cluster = BTreeSet::new();
+        if map.is_empty() {
+            return;
+        }
         for (shard, hosts) in map.iter().take(SETS_MAX) {
             let parts = hosts.as_str().and_then(|hosts| hosts.split_once('/'));
             let Some((name, hosts)) = parts else { continue };
-            in_cluster.insert(name.to_owned());
             let set = self.sets.entry(name.to_owned()).or_default();
+            set.listed_ms = Some(now_ms);
             set.shard = (shard != "config").then(|| shard.clone()).or(set.shard.take());
             if set.version.is_none() {
                 let members = hosts.split(',').take(MEMBERS_MAX);
@@ -125,7 +146,8 @@ impl Topology {
             };
             seeds.iter().any(is_seed)
         };
-        self.sets.retain(|name, set| in_cluster.contains(name) || has_seed(set));
+        let is_listed = |at_ms: i64| now_ms.saturating_sub(at_ms) < SET_SILENCE_MAX_MS;
+        self.sets.retain(|_, set| set.listed_ms.is_some_and(is_listed) || has_seed(set));
     }
 
     /// Records the documents of `config.mongos`.
@@ -151,15 +173,27 @@ impl Topology {
             let mut names = self.seeds.iter();
             names.any(|(seed, name)| seed == address || name.as_ref() == Some(address))
         };
+        let is_known = |(seed, name): (&String, &Option<String>)| {
+            name.is_some() || self.sets.values().any(|set| set.members.contains_key(seed))
+        };
+        let are_seeds_known = self.seeds.iter().all(is_known);
         let members = self.sets.iter().flat_map(|(name, set)| {
-            set.members.iter().map(move |(address, is_arbiter)| Found {
-                address: address.clone(),
-                set: Some(name.clone()),
-                is_arbiter: *is_arbiter,
+            set.members.iter().map(move |(address, is_arbiter)| {
+                let is_down = set.views.get(address).is_some_and(|view| !view.is_healthy);
+                Found {
+                    address: address.clone(),
+                    set: Some(name.clone()),
+                    is_arbiter: *is_arbiter,
+                    may_be_seed: is_down && !are_seeds_known,
+                }
             })
         });
-        let router =
-            |address: &String| Found { address: address.clone(), set: None, is_arbiter: false };
+        let router = |address: &String| Found {
+            address: address.clone(),
+            set: None,
+            is_arbiter: false,
+            may_be_seed: false,
+        };
         let all = members.chain(self.routers.iter().map(router));
         all.filter(|found| !is_seed(&found.address)).collect()
     }
@@ -178,6 +212,10 @@ impl Topology {
 }
 
 impl Set {
+    fn version_age_ms(&self, now_ms: i64) -> i64 {
+        now_ms.saturating_sub(self.version_ms)
+    }
+
     fn note_views(&mut self, status: Option<&Document>, now_ms: i64) {
         for member in members_of(status).filter(|member| number(member, "self").is_none()) {
             let parts = (text(member, "name"), number(member, "state"), number(member, "health"));
@@ -266,24 +304,62 @@ mod tests {
         let both = doc! {
             "shard01": "rs1/a:1,b:1", "shard02": "rs2/c:1", "config": "csrs/d:1,e:1",
         };
-        topology.note_shard_map(&map(both));
+        topology.note_shard_map(&map(both), 0);
         let time = |minutes: i64| DateTime::from_millis(minutes * 60_000);
         let routers = vec![
             doc! { "_id": "router:1", "ping": time(500) },
-            doc! { "_id": "router2:1", "ping": time(470) },
-            doc! { "_id": "gone:1", "ping": time(400) },
+            doc! { "_id": "router2:1", "ping": time(497) },
+            doc! { "_id": "gone:1", "ping": time(494) },
         ];
         topology.note_routers(&doc! { "cursor": { "firstBatch": routers } });
         assert_eq!(addresses(&topology), ["d:1", "e:1", "a:1", "b:1", "c:1", "router2:1"]);
         assert_eq!(topology.shard_of("rs2"), Some("shard02"));
         assert_eq!(topology.shard_of("csrs"), None);
-        topology.note_shard_map(&map(doc! { "shard01": "rs1/a:1,b:1", "config": "csrs/d:1" }));
+        let later = map(doc! { "shard01": "rs1/a:1,b:1", "config": "csrs/d:1" });
+        // Regression: a router with an old map and one with the new map removed and added a shard.
+        topology.note_shard_map(&later, SET_SILENCE_MAX_MS - 1);
+        assert_eq!(addresses(&topology), ["d:1", "a:1", "b:1", "c:1", "router2:1"]);
+        topology.note_shard_map(&later, SET_SILENCE_MAX_MS);
         assert_eq!(addresses(&topology), ["d:1", "a:1", "b:1", "router2:1"], "a removed shard");
-        for invalid in [doc! {}, map(doc! { "x": 3 }), doc! { "map": 1, "cursor": 2 }] {
-            topology.note_shard_map(&invalid);
+        let mut removed = hello("c:1", 1, &["c:1"], &[]);
+        removed.insert("setName", "rs2");
+        topology.note_member("c:1", &removed, None, SET_SILENCE_MAX_MS);
+        for invalid in [doc! {}, map(doc! {}), map(doc! { "x": 3 }), doc! { "map": 1, "cursor": 2 }]
+        {
+            topology.note_shard_map(&invalid, SET_SILENCE_MAX_MS);
             topology.note_routers(&invalid);
         }
-        assert_eq!(addresses(&topology), ["router2:1"]);
+        assert_eq!(addresses(&topology), ["d:1", "a:1", "b:1", "router2:1"]);
+    }
+
+    /// Regression: a set that was created again under its name was frozen.
+    #[test]
+    fn a_set_that_was_created_again_replaces_the_earlier_one() {
+        let mut topology = topology(&["a:1"]);
+        topology.note_member("a:1", &hello("a:1", 7, &["a:1", "b:1"], &[]), None, 0);
+        let rebuilt = hello("a:1", 1, &["a:1", "c:1"], &[]);
+        topology.note_member("a:1", &rebuilt, None, VERSION_AGE_MAX_MS - 1);
+        assert_eq!(addresses(&topology), ["b:1"], "it may be a member that was removed");
+        topology.note_member("a:1", &rebuilt, None, VERSION_AGE_MAX_MS);
+        assert_eq!(addresses(&topology), ["c:1"]);
+    }
+
+    /// Regression: a seed that was down at the start was listed twice, under both of its names.
+    #[test]
+    fn a_member_that_is_down_may_be_a_seed_without_a_known_name() {
+        let mut topology = topology(&["a:1", "10.0.0.2:1"]);
+        let of_a = hello("a:1", 1, &["a:1", "b:1", "c:1"], &[]);
+        let states = [("a:1", 1, 1.0), ("b:1", 8, 0.0), ("c:1", 2, 1.0)];
+        topology.note_member("a:1", &of_a, Some(&status(&states)), 0);
+        let doubts = |topology: &Topology| {
+            let found = topology.found();
+            found.iter().map(|found| (found.address.clone(), found.may_be_seed)).collect::<Vec<_>>()
+        };
+        let named = |name: &str, may_be_seed: bool| (name.to_owned(), may_be_seed);
+        assert_eq!(doubts(&topology), [named("b:1", true), named("c:1", false)]);
+        let of_b = hello("b:1", 1, &["a:1", "b:1", "c:1"], &[]);
+        topology.note_member("10.0.0.2:1", &of_b, None, 0);
+        assert_eq!(doubts(&topology), [named("c:1", false)]);
     }
 
     #[test]

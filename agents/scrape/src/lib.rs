@@ -7,6 +7,7 @@
 //! readings are spooled and sent.
 
 mod board;
+mod command;
 mod config;
 mod conversion;
 mod discovery;
@@ -16,7 +17,8 @@ mod runner;
 mod source;
 mod target;
 
-pub use config::{Config, ConfigError};
+pub use command::{ScrapeArgs, run};
+pub use config::{Config, ConfigError, Shard};
 pub use memory::{MEMORY_MAX, MEMORY_MIN};
 pub use source::Scrape;
 

@@ -20,7 +20,7 @@ use tracing::error;
 use self::{job_sources::JobSources, workers::run_scheduler};
 use crate::{
     board::Board,
-    config::{Config, Job},
+    config::{Config, Job, Shard},
     fetch::Client,
     memory::Memory,
 };
@@ -39,6 +39,7 @@ pub(crate) struct SharedState {
     stopping: Condvar,
     jobs: Vec<(Arc<Job>, Arc<Client>)>,
     external_labels: Labels,
+    shard: Shard,
 }
 
 /// The mutable state.
@@ -87,6 +88,7 @@ impl SharedState {
             stopping: Condvar::new(),
             jobs,
             external_labels: config.external_labels().iter().collect(),
+            shard: config.shard(),
         })
     }
 

@@ -60,7 +60,7 @@ fn start_with(port: u16, storage: &Path, log: &Path, options: &[&str]) -> Sender
 #[test]
 #[ignore = "needs secantusdb, a server in Python; .ci/run installs it and runs this"]
 fn the_mongodb_agent_samples_a_server_across_restarts() {
-    let agent = Path::new(env!("CARGO_BIN_EXE_granary")).with_file_name("granary-agent-mongodb");
+    let agent = Path::new(env!("CARGO_BIN_EXE_granary")).with_file_name("granary-agent");
     assert!(agent.exists(), "no {}; cargo build --workspace builds it", agent.display());
     let daemon = Daemon::start("");
     let dir = tempfile::tempdir().unwrap();
@@ -72,7 +72,7 @@ fn the_mongodb_agent_samples_a_server_across_restarts() {
 
     let host = format!("host=127.0.0.1:{port}");
     let mut command = Command::new(agent);
-    command.args(["--url", &daemon.url, "--interval", "1s", "--agent-id", "mongo-test"]);
+    command.args(["mongodb", "--url", &daemon.url, "--interval", "1s", "--agent-id", "mongo-test"]);
     command.args(["--target", &uri, "--timeout", "700ms", "--spool-dir"]);
     let log = dir.path().join("agent.log");
     let _agent = Sender::start(command.arg(dir.path().join("spool")), &log);
@@ -111,11 +111,13 @@ fn the_mongodb_agent_samples_a_server_across_restarts() {
 #[test]
 #[ignore = "needs the agent's program; .ci/run runs this"]
 fn the_mongodb_agent_prints_no_password() {
-    let agent = Path::new(env!("CARGO_BIN_EXE_granary")).with_file_name("granary-agent-mongodb");
+    let agent = Path::new(env!("CARGO_BIN_EXE_granary")).with_file_name("granary-agent");
     assert!(agent.exists(), "no {}; cargo build --workspace builds it", agent.display());
     for uri in ["mongodb://user:s3cret@127.0.0.1:1/", "mongodb://user:s3cr:et@127.0.0.1:x/"] {
         let mut command = Command::new(&agent);
-        command.args(["--target", uri, "--timeout", "300ms", "--print"]).env("RUST_LOG", "trace");
+        command
+            .args(["mongodb", "--target", uri, "--timeout", "300ms", "--print"])
+            .env("RUST_LOG", "trace");
         let output = command.stdin(Stdio::null()).output().unwrap();
         let text = [output.stdout, output.stderr].concat();
         let text = String::from_utf8_lossy(&text);

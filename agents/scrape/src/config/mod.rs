@@ -6,6 +6,7 @@
 
 mod job;
 mod known;
+mod shard;
 mod units;
 
 use std::{
@@ -26,6 +27,7 @@ pub(crate) use job::{
     Credentials, DnsDiscovery, FileDiscovery, Group, Header, HttpDiscovery, Job, Protocol,
     RecordType, Tls,
 };
+pub use shard::Shard;
 pub(crate) use units::{Size, Span, parse_span};
 
 /// The maximum size of a settings file.
@@ -60,6 +62,9 @@ pub struct Config {
     /// The folder of the settings; file names are relative to it.
     #[serde(skip)]
     folder: PathBuf,
+    /// The share of the targets that the agent scrapes.
+    #[serde(skip)]
+    shard: Shard,
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
@@ -113,6 +118,16 @@ impl Config {
         config.inherit();
         config.check()?;
         Ok(config)
+    }
+
+    /// Limits the targets to a share.
+    #[must_use]
+    pub fn with_shard(self, shard: Shard) -> Self {
+        Self { shard, ..self }
+    }
+
+    pub(crate) fn shard(&self) -> Shard {
+        self.shard
     }
 
     /// Returns the jobs, with global settings applied.

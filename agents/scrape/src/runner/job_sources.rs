@@ -101,6 +101,7 @@ impl JobSources {
             ));
             targets.clear();
         }
+        targets.retain(|assigned| shared.shard.contains(assigned.target.hash()));
         let mut state = shared.state();
         state.board.set_fault(format!("targets of job {name:?}"), fault);
         state.board.assign(self.index, targets, unix_ms());

@@ -129,6 +129,7 @@ mod tests {
     use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
     use super::*;
+    use crate::WatchedHost;
 
     /// A deadline that a fast source meets on a busy machine.
     const DEADLINE: Duration = Duration::from_millis(300);
@@ -144,6 +145,7 @@ mod tests {
         fn sample(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
             let _released = self.1.recv();
             readings.gauge(self.0, "", &[], now_ms as f64);
+            readings.watched(WatchedHost { host: self.0.to_owned(), ..WatchedHost::default() });
             if self.0 == "broken" { Err("no such file".into()) } else { Ok(()) }
         }
     }
@@ -217,6 +219,8 @@ mod tests {
         let ended: Vec<_> =
             readings.known().iter().map(|r| (r.series.metric(), r.value.to_bits())).collect();
         assert_eq!(ended, [("quick", granary_protocol::STALE_MARKER.to_bits())]);
+        let watched = readings.take_watched();
+        assert!(watched.len() == 1 && watched[0].host == "quick" && watched[0].is_ending);
         assert_eq!(run_round(&mut group, 4000), (vec![], vec![]));
     }
 

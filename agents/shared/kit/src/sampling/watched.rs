@@ -2,6 +2,7 @@
 //! of each host, and reports hosts that did not answer in the last round as absent.
 
 use std::{
+    collections::VecDeque,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -15,6 +16,8 @@ use crate::clock::Stopwatch;
 
 /// Tolerance for slow rounds, in addition to the time of two rounds.
 const ROUND_SLACK: Duration = Duration::from_secs(30);
+/// The maximum number of hosts whose end is reported; the oldest ones are dropped first.
+const ENDED_MAX: usize = 900;
 
 /// A monitored host.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -27,15 +30,26 @@ pub struct WatchedHost {
     pub tags: Vec<(String, String)>,
     /// True when the host did not answer.
     pub is_absent: bool,
+    /// True when the agent no longer monitors the host, because it left: its silence is no failure.
+    pub is_ending: bool,
 }
 
 /// The time since the end of a round, and the hosts of the round.
 type FinishedRound = (Stopwatch, Vec<WatchedHost>);
 
+/// The hosts that left, with the number of each, and the last number.
+#[derive(Debug, Default)]
+struct EndedHosts {
+    hosts: VecDeque<(u64, WatchedHost)>,
+    last: u64,
+}
+
 /// The hosts of the last round. The sampling thread writes, the sending thread reads.
 #[derive(Debug, Clone)]
 pub(crate) struct WatchedHosts {
     hosts: Arc<Mutex<Option<FinishedRound>>>,
+    /// The hosts that left, with ascending numbers.
+    ended: Arc<Mutex<EndedHosts>>,
     /// The time for which a round is valid.
     valid_for: Duration,
     /// The number of rounds in which a host was new or changed its state.
@@ -50,6 +64,7 @@ impl WatchedHosts {
         let valid_for = sampling.saturating_mul(2).saturating_add(ROUND_SLACK);
         Self {
             hosts: Arc::default(),
+            ended: Arc::default(),
             valid_for,
             state_changes: Arc::default(),
             has_ended: Arc::default(),
@@ -68,6 +83,8 @@ impl WatchedHosts {
 
     /// Replaces the hosts by the hosts of the round that has just ended.
     pub(crate) fn set(&self, hosts: Vec<WatchedHost>) {
+        let (ending, hosts): (Vec<_>, Vec<_>) = hosts.into_iter().partition(|host| host.is_ending);
+        self.note_ended(ending, &hosts);
         let mut last = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
         let known = last.as_ref().map_or(&[][..], |(_, hosts)| hosts);
         let is_same = |old: &WatchedHost, new: &WatchedHost| {
@@ -78,6 +95,31 @@ impl WatchedHosts {
             self.state_changes.fetch_add(1, Ordering::Relaxed);
         }
         *last = (!hosts.is_empty()).then(|| (Stopwatch::start(), hosts));
+    }
+
+    fn note_ended(&self, ending: Vec<WatchedHost>, current: &[WatchedHost]) {
+        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_current = |name: &String| current.iter().any(|host| host.host == *name);
+        // A host that returned, or that ends again, is not reported twice.
+        ended.hosts.retain(|(_, known)| {
+            !is_current(&known.host) && !ending.iter().any(|host| host.host == known.host)
+        });
+        for host in ending.into_iter().filter(|host| !is_current(&host.host)) {
+            ended.last += 1;
+            let number = ended.last;
+            ended.hosts.push_back((number, host));
+            self.state_changes.fetch_add(1, Ordering::Relaxed);
+        }
+        let surplus = ended.hosts.len().saturating_sub(ENDED_MAX);
+        ended.hosts.drain(..surplus);
+    }
+
+    /// Returns a ping for each host that left after the host with the number `reported`, and the
+    /// number of the last one.
+    pub(crate) fn end_pings(&self, agent_ping: &Ping, reported: u64) -> (Vec<Ping>, u64) {
+        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = ended.hosts.iter().filter(|(number, _)| *number > reported);
+        (new.map(|(_, host)| host.ping(agent_ping)).collect(), ended.last)
     }
 
     /// Returns a counter that grows when a host is new or changes its state, so that the agent
@@ -91,16 +133,23 @@ impl WatchedHosts {
         let hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
         let fresh = hosts.as_ref().filter(|(since, _)| !since.left_of(self.valid_for).is_zero());
         let watched = fresh.map_or(&[][..], |(_, hosts)| hosts);
-        let for_host = |host: &WatchedHost| Ping {
-            host: Some(host.host.clone()),
-            booted: host.started_ms,
-            tags: agent_ping.tags.clone().into_iter().chain(host.tags.clone()).collect(),
-            absent: host.is_absent,
-            ..agent_ping.clone()
-        };
         let mut pings = vec![agent_ping.clone()];
-        pings.extend(watched.iter().take(PINGS_PER_REQUEST_MAX - 1).map(for_host));
+        let of_hosts = watched.iter().take(PINGS_PER_REQUEST_MAX - 1);
+        pings.extend(of_hosts.map(|host| host.ping(agent_ping)));
         pings
+    }
+}
+
+impl WatchedHost {
+    fn ping(&self, agent_ping: &Ping) -> Ping {
+        Ping {
+            host: Some(self.host.clone()),
+            booted: self.started_ms,
+            tags: agent_ping.tags.clone().into_iter().chain(self.tags.clone()).collect(),
+            absent: self.is_absent && !self.is_ending,
+            ending: agent_ping.ending || self.is_ending,
+            ..agent_ping.clone()
+        }
     }
 }
 
@@ -115,7 +164,7 @@ mod tests {
 
     fn host(name: &str) -> WatchedHost {
         let tags = vec![("set".to_owned(), "rs0".to_owned())];
-        WatchedHost { host: name.to_owned(), started_ms: Some(7), tags, is_absent: false }
+        WatchedHost { host: name.to_owned(), started_ms: Some(7), tags, ..WatchedHost::default() }
     }
 
     #[test]
@@ -146,6 +195,29 @@ mod tests {
         watched.set(vec![host("typo")]);
         assert!(!watched.pings(&agent_ping())[1].absent);
         assert_eq!(watched.state_changes(), 2);
+    }
+
+    /// Regression: a member that was removed from its set stayed in the fleet as down.
+    #[test]
+    fn a_host_that_left_is_reported_as_stopped_until_it_returns() {
+        let watched = WatchedHosts::new(Duration::from_secs(10));
+        let ends = |reported| watched.end_pings(&agent_ping(), reported);
+        watched.set(vec![host("a"), host("b")]);
+        let gone = WatchedHost { is_absent: true, is_ending: true, ..host("b") };
+        watched.set(vec![host("a"), gone.clone()]);
+        assert_eq!(watched.pings(&agent_ping()).len(), 2);
+        let (pings, last) = ends(0);
+        let shown: Vec<_> = pings.iter().map(|p| (p.host.as_deref(), p.absent, p.ending)).collect();
+        assert_eq!(shown, [(Some("b"), false, true)]);
+        assert_eq!((ends(last).0, watched.state_changes()), (vec![], 2));
+        watched.set(vec![host("a"), host("b")]);
+        assert_eq!(ends(0).0, vec![], "it has returned");
+        watched.set(
+            (0..2 * ENDED_MAX)
+                .map(|n| WatchedHost { host: n.to_string(), ..gone.clone() })
+                .collect(),
+        );
+        assert_eq!(ends(last).0.len(), ENDED_MAX);
     }
 
     #[test]

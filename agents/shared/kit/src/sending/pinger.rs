@@ -30,6 +30,8 @@ pub(crate) struct Pinger {
     last: Option<Stopwatch>,
     /// The counter of state changes at the last ping.
     state_changes: u64,
+    /// The number of the last host whose end was delivered.
+    ends_reported: u64,
     /// The cause of the last ping's failure.
     failure: Option<String>,
 }
@@ -44,6 +46,7 @@ impl Pinger {
             watched,
             last: None,
             state_changes: 0,
+            ends_reported: 0,
             failure: None,
         }
     }
@@ -64,7 +67,7 @@ impl Pinger {
         }
         self.last = Some(Stopwatch::start());
         self.state_changes = self.watched.state_changes();
-        let failure = self.ping(client, false).err();
+        let failure = self.ping(client, false).and_then(|()| self.ping_ends(client)).err();
         match (&failure, &self.failure) {
             (Some(cause), None) => {
                 warn!(cause, "cannot ping; the daemon may report this host as down");
@@ -87,6 +90,17 @@ impl Pinger {
                 "cannot report the orderly stop; the daemon will report this host as down"
             );
         }
+    }
+
+    /// Pings a last time for the hosts that left. The pings are repeated until they are delivered.
+    fn ping_ends(&mut self, client: &Client) -> Result<(), String> {
+        let ping = Ping { sent: unix_ms(), ..self.common_fields.clone() };
+        let (pings, last) = self.watched.end_pings(&ping, self.ends_reported);
+        if !pings.is_empty() {
+            client.ping(pings, PING_TIMEOUT)?;
+        }
+        self.ends_reported = last;
+        Ok(())
     }
 
     fn ping(&self, client: &Client, ending: bool) -> Result<(), String> {

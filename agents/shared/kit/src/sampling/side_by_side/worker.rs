@@ -47,6 +47,8 @@ pub(super) struct Worker {
     pending_ms: Option<i64>,
     has_ended: bool,
     last_report: LastReport,
+    /// The monitored hosts of the last answer.
+    last_watched: Vec<WatchedHost>,
     last_series: LastSeries,
 }
 
@@ -94,6 +96,7 @@ impl Worker {
             pending_ms,
             has_ended: false,
             last_report,
+            last_watched: Vec::new(),
             last_series,
         })
     }
@@ -103,11 +106,14 @@ impl Worker {
         &self.object
     }
 
-    /// Ends the series of the source.
+    /// Ends the series of the source, and its monitored hosts.
     pub(super) fn end(mut self, now_ms: i64, readings: &mut Readings) {
         let mut ended = Readings::default();
         self.last_series.update(&mut ended, now_ms);
         readings.append(ended);
+        for host in self.last_watched {
+            readings.watched(WatchedHost { is_ending: true, ..host });
+        }
     }
 
     /// Collects late answers and sends the request of this round, unless the previous request is
@@ -169,6 +175,7 @@ impl Worker {
         }
         self.last_report =
             LastReport { problems: answered.problems().clone(), watched: answered.take_watched() };
+        self.last_watched.clone_from(&self.last_report.watched);
         self.last_series.update(&mut answered, tick_ms);
         if tick_ms == now_ms {
             readings.append(answered);

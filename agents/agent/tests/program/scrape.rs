@@ -1,5 +1,4 @@
-//! The program as its user runs it, with targets on real sockets.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+//! The command `scrape` with targets on real sockets.
 
 use std::{
     fs,
@@ -45,8 +44,12 @@ fn print_round(yaml: &str, files: &[(&str, &str)]) -> Output {
     }
     let path = folder.path().join("prometheus.yml");
     fs::write(&path, yaml).unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_granary-agent-scrape"));
-    command.args(["--agent-id", "here", "--print", "--scrape-config"]).arg(&path).output().unwrap()
+    let mut command = Command::new(env!("CARGO_BIN_EXE_granary-agent"));
+    command
+        .args(["scrape", "--agent-id", "here", "--print", "--scrape-config"])
+        .arg(&path)
+        .output()
+        .unwrap()
 }
 
 #[test]
@@ -114,7 +117,7 @@ fn on_a_full_disk_the_agent_continues_and_keeps_the_newest_batches() {
     command.arg("-c").arg(format!(
         "trap '' XFSZ; ulimit -f {FILE_KIB}; exec \"$@\"", // bash counts in KiB
     ));
-    command.arg("-").arg(env!("CARGO_BIN_EXE_granary-agent-scrape")).arg("--scrape-config");
+    command.arg("-").arg(env!("CARGO_BIN_EXE_granary-agent")).args(["scrape", "--scrape-config"]);
     command.arg(path("prometheus.yml")).arg("--url").arg(format!("http://{unreachable}"));
     command.args(["--agent-id", "a", "--interval", "100ms", "--rounds", "60", "--spool-dir"]);
     command.arg(path("spool")).arg("--report").arg(path("report.json"));
@@ -145,4 +148,30 @@ fn unsupported_settings_end_the_agent_with_their_name_and_line() {
     let message = String::from_utf8(output.stderr).unwrap();
     assert!(!output.status.success());
     assert!(message.contains("oauth2") && message.contains("line 3"), "{message}");
+}
+
+#[test]
+fn agents_with_equal_settings_share_the_targets() {
+    let targets: Vec<String> = (0..12)
+        .map(|_| start_target("Content-Type: text/plain\r\n", b"depth 3\n".to_vec(), "get "))
+        .collect();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("prometheus.yml");
+    let yaml =
+        format!("scrape_configs: [{{job_name: a, static_configs: [{{targets: {targets:?}}}]}}]");
+    fs::write(&path, yaml).unwrap();
+    let mut scraped = Vec::new();
+    for shard in ["1/3", "2/3", "3/3"] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_granary-agent"));
+        command.args(["scrape", "--shard", shard, "--print", "--scrape-config"]);
+        let output = command.arg(&path).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let depths = text.lines().filter(|line| line.starts_with("depth "));
+        let found = depths.filter_map(|line| targets.iter().find(|target| line.contains(*target)));
+        scraped.extend(found.cloned());
+    }
+    let mut expected = targets.clone();
+    expected.sort_unstable();
+    scraped.sort_unstable();
+    assert_eq!(scraped, expected, "each target is scraped by one agent");
 }

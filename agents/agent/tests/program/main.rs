@@ -1,6 +1,8 @@
 //! The program as its user runs it: one file, several collectors, reloaded settings.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod scrape;
+
 use std::{
     collections::HashMap,
     fs,

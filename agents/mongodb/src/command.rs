@@ -1,19 +1,19 @@
-//! The program: it parses the arguments and runs the agent.
+//! The command that samples the MongoDB servers of its options.
 
-use std::{path::PathBuf, process::ExitCode, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
-use clap::Parser;
+use clap::Args;
 use granary_agent_kit::{AgentArgs, Source};
-use granary_agent_mongodb::{MongoDb, Settings, TargetSettings, parse_span};
 
-/// Samples MongoDB servers for granary: standalone servers, members of replica sets, arbiters,
-/// config servers and routers, many from one agent.
+use crate::{MongoDb, Settings, TargetSettings, parse_span};
+
+/// Sample the MongoDB servers that options name, without a settings file: standalone servers,
+/// members of replica sets, arbiters, config servers and routers.
 ///
 /// The user in a URI needs the role clusterMonitor, and the role read on the database local for the
 /// oplog.
-#[derive(Debug, Parser)]
-#[command(name = "granary-agent-mongodb", version)]
-struct Args {
+#[derive(Debug, Args)]
+pub struct MongoDbArgs {
     /// URI of a server, or of several with the same credentials; can be repeated. A password in it
     /// is visible in the process list: use --targets instead
     #[arg(long = "target", value_name = "mongodb://HOST")]
@@ -47,11 +47,11 @@ impl From<String> for Target {
     }
 }
 
-fn main() -> ExitCode {
-    granary_agent_kit::exit_code("granary-agent-mongodb", start(Args::parse()))
-}
-
-fn start(args: Args) -> anyhow::Result<()> {
+/// Runs the command until it is stopped.
+///
+/// # Errors
+/// An option is invalid, or the agent cannot run.
+pub fn run(args: MongoDbArgs) -> anyhow::Result<()> {
     let mut settings = match &args.file {
         Some(file) => Settings::read(file)?,
         None => Settings::default(),
