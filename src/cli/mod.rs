@@ -15,6 +15,7 @@ mod hosts;
 mod http;
 mod import;
 mod key;
+mod migrate;
 mod offline;
 mod plan;
 mod preallocate;
@@ -79,6 +80,7 @@ enum Command {
     Export(export::ExportArgs),
     Rebuild(rebuild::RebuildArgs),
     Downgrade(downgrade::DowngradeArgs),
+    Migrate(migrate::MigrateArgs),
 }
 
 /// Runs the command that the arguments name.
@@ -114,6 +116,7 @@ pub fn run() -> ExitCode {
         Command::Export(args) => export::export(&args),
         Command::Rebuild(args) => rebuild::rebuild(&args),
         Command::Downgrade(args) => downgrade::downgrade(&args),
+        Command::Migrate(args) => migrate::migrate(&args),
     };
     result.unwrap_or_else(|cause| {
         screen::print_error(&format!("granary: {cause:#}"));
