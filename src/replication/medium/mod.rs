@@ -44,7 +44,7 @@ pub enum Command {
     Hold {
         /// The fence.
         fence: EntryId,
-        /// Its nonce.
+        /// The nonce of the fence.
         nonce: i64,
     },
     /// Inserts the row of a shard unless it exists.
