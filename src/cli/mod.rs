@@ -15,6 +15,7 @@ mod hosts;
 mod http;
 mod import;
 mod key;
+mod migrate;
 mod offline;
 mod plan;
 mod preallocate;
@@ -86,6 +87,7 @@ enum Command {
         /// The folder, which is created
         folder: PathBuf,
     },
+    Migrate(migrate::MigrateArgs),
 }
 
 /// Runs the command that the arguments name.
@@ -124,6 +126,7 @@ pub fn run() -> ExitCode {
         Command::WriteManual { folder } => granary_manual::write(Cli::command(), &folder)
             .map(|()| ExitCode::SUCCESS)
             .with_context(|| format!("write into {}", folder.display())),
+        Command::Migrate(args) => migrate::migrate(&args),
     };
     result.unwrap_or_else(|cause| {
         screen::print_error(&format!("granary: {cause:#}"));

@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 
 use super::{flags::ClientArgs, http::read, progress, screen::print_error, verify};
-use crate::{model::with_noun, store};
+use crate::{cluster, model::with_noun, store};
 
 /// Copy the data of a running daemon, as of one moment
 ///
@@ -58,6 +58,8 @@ pub(super) fn restore(args: &RestoreArgs) -> anyhow::Result<ExitCode> {
     })
     .with_context(|| describe(&args.snapshot, &args.data_dir))?;
     bar.finish_and_clear();
+    // A snapshot has none of these files, but the copy of a node's directory has.
+    cluster::remembered::forget(&args.data_dir).context("forget the log of the cluster")?;
     print_error(&format!(
         "restored {}, {}, to {}",
         with_noun(report.files, "file"),

@@ -106,6 +106,12 @@ impl ClusterControl {
         given.is_some_and(|given| secret.admits(given))
     }
 
+    /// Returns true once this node's replica was found to follow from the log.
+    pub(super) fn is_verified(&self) -> bool {
+        let status = self.status.get();
+        status.epoch.is_some() || status.caught_up_ms.is_some()
+    }
+
     /// Returns the epoch that this node holds, and false when its membership is over.
     pub(super) fn role(&self) -> (Option<u64>, bool) {
         (self.status.get().epoch, self.replicas.strong_count() > 0)
@@ -229,6 +235,10 @@ impl ClusterControl {
         let row = status.row.unwrap_or_default();
         if !row.members.keys().any(|node| node != self.name() && row.has_cut(node)) {
             return refused("no other member has a replica that could be copied");
+        }
+        let waits = |node: &&NodeName| *node != self.name() && !row.has_cut(node);
+        if let Some(node) = row.members.keys().find(waits) {
+            return refused(format!("{node} copies its replica at present: wait until it has"));
         }
         tracing::warn!("an operator ordered that this node copies its replica anew");
         self.order(|replica| replica.query(Box::new(|shard, _| shard.begin_anew())))

@@ -18,7 +18,10 @@ use super::{
     node::Node,
     serving,
 };
-use crate::replication::runner::{StatusReader, now_ms};
+use crate::replication::{
+    NodeName,
+    runner::{StatusReader, now_ms},
+};
 
 /// The time without a read of the end of the log after which the node is not ready, in
 /// milliseconds.
@@ -71,6 +74,11 @@ async fn readyz(follower: web::Data<Follower>) -> HttpResponse {
         "applied": status.applied,
         "lag_seconds": lag_ms.map(|lag| lag as f64 / 1e3),
     });
+    let others = follower.node.nodes().with_other_rules(&follower.node.rules().lock());
+    if !others.is_empty() {
+        let names: Vec<_> = others.iter().map(NodeName::as_str).collect();
+        cluster["nodes_with_other_rules"] = json!(names);
+    }
     let reason = not_ready(&follower, &mut cluster, lag_ms).await;
     match reason {
         None => {
@@ -93,6 +101,9 @@ async fn not_ready(
     lag_ms: Option<u64>,
 ) -> Option<String> {
     let status = follower.status.get();
+    if let Some(foreign) = status.foreign {
+        return Some(foreign);
+    }
     if lag_ms.is_none_or(|lag_ms| lag_ms > LAG_MS_MAX) {
         let fault = status.last_fault.unwrap_or_else(|| "no fault was reported".to_owned());
         let seconds = LAG_MS_MAX / 1000;
@@ -105,9 +116,8 @@ async fn not_ready(
         return Some("no node holds the store".to_owned());
     };
     cluster["holder"] = json!(holder.as_str());
-    let forwarder = follower.forwarder.clone();
-    let reachable = web::block(move || forwarder.is_reachable(&address)).await;
-    (!matches!(reachable, Ok(true))).then(|| format!("the holder {holder} does not answer"))
+    let reachable = follower.forwarder.is_reachable(address).await;
+    (!reachable).then(|| format!("the holder {holder} does not answer"))
 }
 
 async fn metrics(request: HttpRequest, follower: web::Data<Follower>) -> HttpResponse {

@@ -15,6 +15,7 @@ pub mod log;
 pub mod metrics;
 pub mod node;
 pub mod nodes;
+pub mod remembered;
 pub mod secret;
 pub mod seed;
 pub mod serving;

@@ -13,6 +13,7 @@ use std::{
 };
 
 use anyhow::Context;
+use parking_lot::Mutex;
 use tokio::{
     runtime::Handle,
     sync::{Semaphore, watch},
@@ -23,6 +24,7 @@ use super::{
     ReplicaLog, SHARD,
     metrics::NodeMetrics,
     nodes::KnownNodes,
+    remembered::replace_run,
     secret::KnownSecret,
     seed::Seeding,
     shard::{SharedReplica, StoreShard},
@@ -72,6 +74,8 @@ pub enum Phase {
     Lost,
     /// The replica cannot apply the log.
     Damaged(String),
+    /// Another process runs as this node.
+    Refused(String),
 }
 
 /// This node.
@@ -84,6 +88,10 @@ pub struct Node {
     copies: Arc<Semaphore>,
     replica: SharedReplica,
     metrics: NodeMetrics,
+    /// A random number of this process, and that of the last one with the same data directory.
+    runs: (i64, Option<i64>),
+    /// The digest of this node's rules.
+    rules: Arc<Mutex<String>>,
 }
 
 impl Node {
@@ -97,7 +105,13 @@ impl Node {
         database: &str,
         runtime: Handle,
     ) -> anyhow::Result<Self> {
-        let medium = MongoMedium::open(uri, database).await;
+        let run = fastrand::i64(..);
+        let runs = (run, replace_run(&parts.folder, run)?);
+        let (uri, database) = (uri.clone(), database.to_owned());
+        // The driver's tasks run where the client is created. They must not wait for a thread of HTTP
+        // that waits for MongoDB itself.
+        let opening = runtime.spawn(async move { MongoMedium::open(&uri, &database).await });
+        let medium = opening.await.context("create the client of MongoDB")?;
         let medium = medium.context("cluster.uri")?;
         let secret = KnownSecret::default();
         runtime.spawn(secret.clone().learn(medium.clone()));
@@ -107,7 +121,8 @@ impl Node {
         let metrics = NodeMetrics::new().context("register metrics")?;
         let (nodes, replica) = (KnownNodes::default(), SharedReplica::default());
         let copies = Arc::new(Semaphore::new(COPIES_MAX));
-        Ok(Self { parts, connections, nodes, secret, copies, replica, metrics })
+        let rules = Arc::default();
+        Ok(Self { parts, connections, nodes, secret, copies, replica, metrics, runs, rules })
     }
 
     /// Returns the settings.
@@ -128,6 +143,11 @@ impl Node {
     /// Returns the secret of the cluster.
     pub fn secret(&self) -> &KnownSecret {
         &self.secret
+    }
+
+    /// Returns the digest of this node's rules, which the caller sets.
+    pub fn rules(&self) -> &Arc<Mutex<String>> {
+        &self.rules
     }
 
     /// Returns the permits of copies that this node sends.
@@ -159,6 +179,8 @@ impl Node {
         let node = &self.parts.node;
         let shard = StoreShard::open(seeding, upkeep, self.replica.clone())?;
         let (changes, phase) = watch::channel(Phase::Follows);
+        let changes = Arc::new(changes);
+        let refused = Arc::downgrade(&changes);
         let role = Replica::new(SHARD, node.clone(), Timing::default(), fastrand::u64(..));
         let on_event = move |event: &Event, _: &StoreShard| note(event, &changes);
         let handle = start(role, shard, self.connections.clone(), on_event)
@@ -167,6 +189,8 @@ impl Node {
         let spreader = Spreader {
             node: node.clone(),
             address: self.parts.advertise.clone(),
+            runs: self.runs,
+            rules: self.rules.clone(),
             replicas_per_shard: self.parts.replicas,
             // One shard has nothing to balance, and each move interrupts its users.
             hands_over: false,
@@ -174,19 +198,33 @@ impl Node {
             nodes: self.nodes.0.clone(),
         };
         let spreading = spreader.run(self.connections.medium.clone());
+        let (node, advertise) = (self.parts.node.clone(), self.parts.advertise.clone());
+        let spreading = async move {
+            let other = spreading.await;
+            if let Some(changes) = refused.upgrade() {
+                changes.send_replace(Phase::Refused(format!(
+                    "another process runs as the node {node} (it advertises {other}, this one \
+                     {advertise}): give each node its own cluster.advertise, and its own data \
+                     directory"
+                )));
+            }
+        };
         let tasks = [
             self.connections.runtime.spawn(spreading),
-            self.connections.runtime.spawn(show(self.metrics.clone(), status.clone())),
+            self.connections.runtime.spawn(show(self.clone(), status.clone())),
         ];
         Ok(Membership { node: self.clone(), replicas, tasks, status, phase, ends })
     }
 }
 
 /// Shows the status of a membership at intervals.
-async fn show(metrics: NodeMetrics, status: StatusReader) {
+async fn show(node: Node, status: StatusReader) {
+    let Node { metrics, nodes, rules, .. } = node;
     metrics.begin();
     loop {
         metrics.show(&status.get());
+        let differing = nodes.with_other_rules(&rules.lock());
+        metrics.shown.rules_differ.set(differing.len() as i64);
         tokio::time::sleep(SHOWN_EVERY).await;
     }
 }
@@ -215,6 +253,9 @@ fn note(event: &Event, phase: &watch::Sender<Phase>) -> ControlFlow<()> {
         Event::Seeded => tracing::info!("copied the replica from another node"),
         Event::NotSeeded(fault) => {
             tracing::warn!(%fault, "cannot copy the replica from another node; trying again");
+        }
+        Event::Foreign(fault) => {
+            tracing::error!(fault, "the log is not the one of this replica; nothing is applied");
         }
         Event::Damaged(fault) => {
             tracing::error!(fault, "the replica cannot apply the log");

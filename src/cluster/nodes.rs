@@ -24,6 +24,15 @@ impl KnownNodes {
         nodes.iter().find(|row| row.node == *node).map(|row| row.address.clone())
     }
 
+    /// Returns the nodes whose rules have another digest. A node that runs has one.
+    pub fn with_other_rules(&self, digest: &str) -> Vec<NodeName> {
+        let nodes = self.0.lock();
+        let other = nodes
+            .iter()
+            .filter(|row| !row.rules.is_empty() && !digest.is_empty() && row.rules != digest);
+        other.map(|row| row.node.clone()).collect()
+    }
+
     /// Returns the number of the last beat of a node.
     pub fn beat(&self, node: &NodeName) -> Option<i64> {
         let nodes = self.0.lock();

@@ -34,9 +34,11 @@ pub(super) const SEED_PATH: &str = "/cluster/v1/seed";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The time limit for the beginning of a response.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
-/// The time limit for the next part of a copy, and for a sign of life of the member while it
-/// collects its files before the first part.
+/// The time limit for the next part of a copy.
 const STALLED_AFTER: Duration = Duration::from_secs(300);
+/// The time without a sign of life of the member, or a part, after which its copy is given up: the
+/// store may have no holder meanwhile.
+const SILENT_AFTER: Duration = Duration::from_secs(20);
 /// The time limit for a whole copy.
 const COPIED_WITHIN: Duration = Duration::from_secs(6 * 3600);
 /// The interval at which a waiting copy looks whether the node stops.
@@ -167,8 +169,9 @@ struct Chunks {
     parts: Receiver<io::Result<Vec<u8>>>,
     rest: io::Cursor<Vec<u8>>,
     ends: Arc<AtomicBool>,
-    /// Returns the last sign of life of the member; `None` here after the first part.
-    beat: Option<Beat>,
+    beat: Beat,
+    /// True after the first part: the member has collected its files.
+    has_begun: bool,
 }
 
 /// Returns the last sign of life of a member.
@@ -196,29 +199,32 @@ impl Chunks {
             }
         };
         thread::Builder::new().name("seeding".to_owned()).spawn(read)?;
-        Ok(Self { parts, rest: io::Cursor::default(), ends, beat: Some(beat) })
+        Ok(Self { parts, rest: io::Cursor::default(), ends, beat, has_begun: false })
     }
 }
 
 impl Read for Chunks {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        let sign = |beat: &Option<Beat>| beat.as_ref().and_then(|beat| beat());
-        let (mut watch, mut last) = (Stopwatch::start(), sign(&self.beat));
+        let (watch, mut silent, mut last) = (Stopwatch::start(), Stopwatch::start(), (self.beat)());
         while self.rest.position() == self.rest.get_ref().len() as u64 {
             match self.parts.recv_timeout(LOOK) {
                 Ok(Ok(chunk)) if chunk.is_empty() => return Ok(0),
                 Ok(chunk) => {
                     self.rest = io::Cursor::new(chunk?);
-                    self.beat = None;
+                    self.has_begun = true;
                 }
                 Err(RecvTimeoutError::Timeout) if self.ends.load(Ordering::Relaxed) => {
                     return Err(io::Error::other("this node stops"));
                 }
-                Err(RecvTimeoutError::Timeout) if sign(&self.beat) != last => {
-                    (watch, last) = (Stopwatch::start(), sign(&self.beat));
+                Err(RecvTimeoutError::Timeout) => {
+                    if (self.beat)() != last {
+                        (silent, last) = (Stopwatch::start(), (self.beat)());
+                    }
+                    let is_stalled = self.has_begun && watch.elapsed() > STALLED_AFTER;
+                    if is_stalled || silent.elapsed() > SILENT_AFTER {
+                        return Err(io::ErrorKind::TimedOut.into());
+                    }
                 }
-                Err(RecvTimeoutError::Timeout) if watch.elapsed() < STALLED_AFTER => {}
-                Err(RecvTimeoutError::Timeout) => return Err(io::ErrorKind::TimedOut.into()),
                 Err(RecvTimeoutError::Disconnected) => return Ok(0),
             }
         }

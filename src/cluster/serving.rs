@@ -78,9 +78,16 @@ async fn snapshot(request: HttpRequest, control: web::Data<ClusterControl>) -> H
     if let Some(refusal) = refusal(&request, &control) {
         return refusal;
     }
-    if control.node().replica().store().is_none() {
+    // The lock of the replica can be held for long, as by the creation of files.
+    let replica = control.node().replica().clone();
+    let has_store = web::block(move || replica.store().is_some()).await;
+    if !matches!(has_store, Ok(true)) {
         let message = "this node has no replica at present";
         return error(StatusCode::SERVICE_UNAVAILABLE, "no_replica", message);
+    }
+    if !control.is_verified() {
+        let message = "this node has not found that its replica belongs to the log yet";
+        return error(StatusCode::SERVICE_UNAVAILABLE, "not_verified", message);
     }
     let Ok(permit) = control.node().copies().clone().try_acquire_owned() else {
         let message = "this node sends a copy to another node at present";

@@ -10,12 +10,13 @@ use anyhow::Context;
 use parking_lot::Mutex;
 
 use super::{
+    remembered::{read_origin, write_origin},
     seed::Seeding,
     upkeep::{Upkeep, UpkeepSettings},
 };
 use crate::{
     clock::{Clock, SystemClock},
-    replication::{Body, Shard, ShardFault, ShardRow},
+    replication::{Body, Origin, Shard, ShardFault, ShardRow},
     store::{
         Appender, ClosedStore, Folder, Medium, RecordSink, Replica, Store, discard_replica,
         finish_transfer,
@@ -116,6 +117,8 @@ pub struct StoreShard {
     seeding: Seeding,
     upkeep: UpkeepSettings,
     replica: SharedReplica,
+    /// The log that the files follow from.
+    origin: Mutex<Option<Origin>>,
     /// The last known durable number. A failed read must not look like a lost disk.
     floor: Mutex<u64>,
 }
@@ -130,7 +133,8 @@ impl StoreShard {
         upkeep: UpkeepSettings,
         replica: SharedReplica,
     ) -> anyhow::Result<Self> {
-        let shard = Self { seeding, upkeep, replica, floor: Mutex::new(0) };
+        let (origin, floor) = (Mutex::default(), Mutex::new(0));
+        let shard = Self { seeding, upkeep, replica, origin, floor };
         shard.reopen()?;
         Ok(shard)
     }
@@ -154,9 +158,10 @@ impl StoreShard {
         // A damaged journal could be that of an embedded store, which a copy must not replace.
         if !Replica::exists(&medium).with_context(context)? {
             *self.replica.0.lock() = State::New { passed: 0, discards: false };
-            *self.floor.lock() = 0;
+            (*self.floor.lock(), *self.origin.lock()) = (0, None);
             return Ok(());
         }
+        *self.origin.lock() = read_origin(self.folder())?;
         let state = match Replica::open(medium, None, SystemClock.now()) {
             Ok((store, replica)) => {
                 tracing::info!(
@@ -266,8 +271,21 @@ impl Shard for StoreShard {
         *floor
     }
 
+    fn origin(&self) -> Option<Origin> {
+        *self.origin.lock()
+    }
+
+    fn set_origin(&mut self, origin: Origin) -> Result<(), ShardFault> {
+        let written = write_origin(self.folder(), origin);
+        written.map_err(|fault| ShardFault(format!("{fault:#}")))?;
+        *self.origin.lock() = Some(origin);
+        Ok(())
+    }
+
     fn seed(&mut self, row: &ShardRow) -> Result<(), ShardFault> {
         let fault = |fault: anyhow::Error| ShardFault(format!("{fault:#}"));
+        // The copy may end with a fence that this node has not seen.
+        self.set_origin(Origin { log: row.log, is_founded: true, fence: None })?;
         if let Some(closed) = self.replica.close()
             && !closed.wait(CLOSED_WITHIN)
         {

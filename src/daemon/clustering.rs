@@ -9,7 +9,12 @@ use std::{sync::Arc, time::Duration};
 
 use actix_web::{App, middleware::from_fn};
 use anyhow::Context;
-use tokio::{runtime::Runtime, sync::watch, task::spawn_blocking, time::sleep};
+use tokio::{
+    runtime::Runtime,
+    sync::watch,
+    task::{JoinHandle, spawn_blocking},
+    time::{sleep, timeout},
+};
 
 use super::{
     Daemon, End, ExitReason,
@@ -39,6 +44,10 @@ use crate::{
 const THREADS: usize = 2;
 /// The wait before a replica that cannot apply the log is opened again.
 const DAMAGED_PAUSE: Duration = Duration::from_secs(10);
+/// The time for which a take waits for the end of forwarded requests.
+const DRAINED_WITHIN: Duration = Duration::from_millis(500);
+/// The interval between reads of the rule files.
+const DIGEST_PAUSE: Duration = Duration::from_secs(10);
 /// The wait after a take that failed.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// The time by which a response may begin later than a query may take.
@@ -164,6 +173,7 @@ impl Turn<'_> {
         checked: CheckedSettings,
         signals: &mut Signals,
     ) -> anyhow::Result<Result<CheckedSettings, ExitReason>> {
+        let digesting = self.digest_rules(&checked.settings);
         let (node, upkeep) = (self.node.clone(), upkeep(&checked.settings));
         let membership = spawn_blocking(move || node.join(upkeep)).await??;
         let membership = Arc::new(membership);
@@ -174,6 +184,7 @@ impl Turn<'_> {
             Ok(Followed::Holds) => Box::pin(self.hold(checked, &membership, signals)).await,
             Err(cause) => Err(cause),
         };
+        digesting.abort();
         if matches!(next, Ok(Err(ExitReason::Signal)) | Err(_)) {
             membership.hand_over();
         }
@@ -190,6 +201,20 @@ impl Turn<'_> {
             return Ok(Err(ExitReason::StoreInUse));
         }
         Ok(next)
+    }
+
+    /// Starts the task that follows changes of the rule files, as a take would read them.
+    fn digest_rules(&self, settings: &Settings) -> JoinHandle<()> {
+        let (sources, digest) = (settings.rule_sources(None), self.node.rules().clone());
+        tokio::spawn(async move {
+            loop {
+                let sources = sources.clone();
+                if let Ok(found) = spawn_blocking(move || sources.digest()).await {
+                    *digest.lock() = found;
+                }
+                sleep(DIGEST_PAUSE).await;
+            }
+        })
     }
 
     /// Follows the log until this node holds the store.
@@ -248,6 +273,7 @@ impl Turn<'_> {
                         Phase::Holds(_) => break Followed::Holds,
                         Phase::Follows if changed.is_ok() => {}
                         Phase::Follows | Phase::Lost => break Followed::Again(None),
+                        Phase::Refused(reason) => anyhow::bail!(reason),
                         Phase::Damaged(_) => {
                             tokio::select! {
                                 () = signals.stop.next() => break Followed::Stopped,
@@ -259,8 +285,14 @@ impl Turn<'_> {
                 death = watcher.death() => anyhow::bail!("the {} ended", death.role),
             }
         };
-        // Forwarded requests end by themselves when the holder changes.
-        server.stop(true).await;
+        // Forwarded requests end by themselves when the holder changes. Slow clients must not delay a
+        // take: the server drops the rest of them in the background.
+        let stop = server.stop(true);
+        if let Followed::Holds = followed {
+            drop(timeout(DRAINED_WITHIN, stop).await);
+        } else {
+            stop.await;
+        }
         Ok(followed)
     }
 

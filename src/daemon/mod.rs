@@ -50,6 +50,9 @@ use storing::{
     sealer, writer_parts,
 };
 
+/// The time for which a node that stops holding the store waits for slow clients.
+const HANDED_OVER_WITHIN: Duration = Duration::from_secs(2);
+
 /// The reason why the daemon stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExitReason {
@@ -283,7 +286,9 @@ impl Daemon {
             self.server.pause().await;
             reopening.answer();
         }
-        within("the HTTP server", step, self.server.stop(true)).await;
+        // Slow clients must not keep a store from its next holder.
+        let drained = if self.holding.is_some() { HANDED_OVER_WITHIN } else { step };
+        within("the HTTP server", drained, self.server.stop(true)).await;
         within("the self-sampler", step, self.self_sampler.send(Stop)).await;
         for alerting in &self.of_projects.alerting {
             alerting.stop(step).await;

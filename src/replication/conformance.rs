@@ -4,7 +4,7 @@
 
 use crate::replication::{
     entry::{Body, Entry, EntryId, NodeName, RECORD_BYTES_MAX, STOPPED, ShardRow},
-    medium::{Answer, Command, Fault, Inserted},
+    medium::{Answer, Command, Fault, Inserted, NodeRow},
     roles::{Insertion, Settled},
 };
 
@@ -24,7 +24,10 @@ type Outcome = Result<(), String>;
 /// A case: its name, and its check with a shard of its own.
 type Case = (&'static str, fn(&mut dyn Bed, u16) -> Outcome);
 
-const CASES: [Case; 9] = [
+/// The log of the cases.
+const LOG: i64 = -7;
+
+const CASES: [Case; 11] = [
     ("an unknown commit is found by its nonce", unknown_commit),
     ("duplicates are found among other entries", duplicates),
     ("a late record meets the fence of a later epoch", late_record),
@@ -33,7 +36,9 @@ const CASES: [Case; 9] = [
     ("deletions leave fences and what is above them", fences_stay),
     ("a cut rises and never falls", cuts),
     ("members join, rise and are struck", members),
-    ("nodes beat", nodes),
+    ("a change for another log, or for a later state of it, has no effect", other_log),
+    ("the last fence with a holder is found, other fences are not", held),
+    ("nodes beat, one process under each name", nodes),
 ];
 
 /// Runs the suite.
@@ -95,9 +100,9 @@ fn node(name: &str) -> Result<NodeName, String> {
 
 /// Creates the row of a shard, with a first holder.
 fn take_first(bed: &mut dyn Bed, shard: u16) -> Outcome {
-    run(bed, Command::CreateShard(shard))?;
+    run(bed, Command::CreateShard { shard, log: LOG, cut: 0 })?;
     let holder = node("a")?;
-    let taken = run(bed, Command::Take { shard, epoch: 0, beat: 0, holder })?;
+    let taken = run(bed, Command::Take { shard, epoch: 0, beat: 0, log: LOG, holder })?;
     expect("the first take", taken, Answer::Matched(true))
 }
 
@@ -143,10 +148,10 @@ fn late_record(bed: &mut dyn Bed, shard: u16) -> Outcome {
 
 fn late_changes(bed: &mut dyn Bed, shard: u16) -> Outcome {
     take_first(bed, shard)?;
-    let beat = |epoch, stops| Command::Beat { shard, epoch, stops };
+    let beat = |epoch, stops| Command::Beat { shard, epoch, log: LOG, least: 0, stops };
     let take = |epoch, beat| {
         let holder = node("b")?;
-        Ok::<_, String>(Command::Take { shard, epoch, beat, holder })
+        Ok::<_, String>(Command::Take { shard, epoch, beat, log: LOG, holder })
     };
     expect("a renewal", run(bed, beat(1, false))?, Answer::Matched(true))?;
     let taken = run(bed, take(1, 0)?)?;
@@ -163,7 +168,11 @@ fn late_changes(bed: &mut dyn Bed, shard: u16) -> Outcome {
         expect("a late change", run(bed, command)?, Answer::Matched(false))?;
     }
     let holder = Some(node("b")?);
-    expect("the row", row(bed, shard)?, ShardRow { epoch: 2, holder, ..ShardRow::default() })?;
+    expect(
+        "the row",
+        row(bed, shard)?,
+        ShardRow { log: LOG, epoch: 2, holder, ..ShardRow::default() },
+    )?;
     expect("an ordered end", run(bed, beat(2, true))?, Answer::Matched(true))?;
     expect("a late renewal", run(bed, beat(2, false))?, Answer::Matched(false))?;
     expect("the beat", row(bed, shard)?.beat, STOPPED)
@@ -196,7 +205,7 @@ fn cuts(bed: &mut dyn Bed, shard: u16) -> Outcome {
         expect("the cut", row(bed, shard)?.cut, expected)?;
     }
     // A second creation changes nothing.
-    run(bed, Command::CreateShard(shard))?;
+    run(bed, Command::CreateShard { shard, log: LOG, cut: 0 })?;
     expect("the cut", row(bed, shard)?.cut, 7)
 }
 
@@ -238,15 +247,86 @@ fn members(bed: &mut dyn Bed, shard: u16) -> Outcome {
     expect("who stays", row(bed, shard)?.members, [(node("a")?, 5)].into())
 }
 
+fn other_log(bed: &mut dyn Bed, shard: u16) -> Outcome {
+    run(bed, Command::CreateShard { shard, log: LOG, cut: 5 })?;
+    // The first log stays.
+    run(bed, Command::CreateShard { shard, log: 8, cut: 9 })?;
+    expect("the row", row(bed, shard)?, ShardRow { log: LOG, cut: 5, ..ShardRow::default() })?;
+    for (log, matches) in [(8, false), (LOG, true)] {
+        let holder = node("a")?;
+        let take = Command::Take { shard, epoch: 0, beat: 0, log, holder };
+        expect("a take", run(bed, take)?, Answer::Matched(matches))?;
+    }
+    for (log, least, stops, matches) in [
+        (8, 0, false, false),
+        (8, 0, true, false),
+        // The backup of a database has a lower beat.
+        (LOG, 1, false, false),
+        (LOG, 0, false, true),
+        (LOG, 1, false, true),
+        (LOG, 3, false, false),
+        (LOG, 3, true, true),
+    ] {
+        let beat = Command::Beat { shard, epoch: 1, log, least, stops };
+        expect("a renewal", run(bed, beat)?, Answer::Matched(matches))?;
+    }
+    Ok(())
+}
+
+fn held(bed: &mut dyn Bed, shard: u16) -> Outcome {
+    let entries = [fence(shard, 1, 1), record(shard, 2, 1, 2), fence(shard, 3, 2)];
+    insert(bed, &[&entries[..], &[fence(shard + 1, 1, 1)]].concat())?;
+    let find = |bed: &mut dyn Bed, number, held| {
+        run(bed, Command::LastFence { through: EntryId::new(shard, number), held })
+    };
+    let last = |bed: &mut dyn Bed, number| find(bed, number, true);
+    expect("any fence", find(bed, 9, false)?, Answer::Entry(Some(fence(shard, 3, 2))))?;
+    expect("an earlier fence", find(bed, 2, false)?, Answer::Entry(Some(fence(shard, 1, 1))))?;
+    expect("no fence with a holder", last(bed, 9)?, Answer::Entry(None))?;
+    for (number, nonce, matches) in [(1, -1, true), (1, -1, true), (2, 2, false), (3, 8, false)] {
+        let hold = Command::Hold { fence: EntryId::new(shard, number), nonce };
+        expect("a mark", run(bed, hold)?, Answer::Matched(matches))?;
+    }
+    expect("the fence", last(bed, 9)?, Answer::Entry(Some(fence(shard, 1, 1))))?;
+    expect("the fence itself", last(bed, 1)?, Answer::Entry(Some(fence(shard, 1, 1))))?;
+    run(bed, Command::Hold { fence: EntryId::new(shard, 3), nonce: -1 })?;
+    expect("the later fence", last(bed, 3)?, Answer::Entry(Some(fence(shard, 3, 2))))?;
+    expect("the earlier fence", last(bed, 2)?, Answer::Entry(Some(fence(shard, 1, 1))))
+}
+
 fn nodes(bed: &mut dyn Bed, _: u16) -> Outcome {
-    for address in ["https://a:1", "https://a:2"] {
-        run(bed, Command::BeatNode { node: node("a")?, address: address.to_owned() })?;
+    let a = node("a")?;
+    let claim = |run, seen| Command::ClaimNode { node: a.clone(), run, seen };
+    let beat = |run, address: &str| {
+        let (address, rules) = (address.to_owned(), "r1".to_owned());
+        Command::BeatNode { node: a.clone(), run, address, rules }
+    };
+    for (command, matches) in [
+        (beat(5, "https://a:0"), false),
+        (claim(5, Some((1, 1))), false),
+        (claim(5, None), true),
+        (claim(6, None), false),
+        (beat(5, "https://a:1"), true),
+        (beat(6, "https://b:1"), false),
+        (claim(6, Some((5, 0))), false),
+        (claim(6, Some((5, 1))), true),
+        (beat(5, "https://a:1"), false),
+        (beat(6, "https://a:2"), true),
+    ] {
+        let text = format!("{command:?}");
+        expect(&text, run(bed, command)?, Answer::Matched(matches))?;
     }
     let Answer::Nodes(nodes) = run(bed, Command::ReadNodes)? else {
         return Err("no nodes".to_owned());
     };
-    let found = nodes.iter().map(|row| (row.node.as_str(), &*row.address, row.beat));
-    expect("the nodes", found.collect(), vec![("a", "https://a:2", 2)])
+    let row = NodeRow {
+        node: a,
+        address: "https://a:2".to_owned(),
+        beat: 2,
+        run: 6,
+        rules: "r1".to_owned(),
+    };
+    expect("the nodes", nodes, vec![row])
 }
 
 #[cfg(test)]

@@ -129,6 +129,8 @@ pub const STOPPED: i64 = -1;
 /// The row of a shard: its lease, its cut and its members.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ShardRow {
+    /// The identity of the log, a random number.
+    pub log: i64,
     /// The epoch of the last holder; 0 before the first one.
     pub epoch: u64,
     /// The last holder.

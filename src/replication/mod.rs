@@ -26,6 +26,7 @@ use crate as replication;
 use granary_clock as clock;
 use granary_publish as publish;
 
+pub mod claim;
 pub mod conformance;
 pub mod entry;
 pub mod gather;
@@ -42,4 +43,4 @@ pub mod spreading;
 pub use entry::{Body, Entry, EntryId, NodeName, RECORD_BYTES_MAX, ShardRow};
 pub use medium::{Answer, Command, Fault, Inserted, Medium};
 pub use roles::{Event, Refusal, Replica, Timing};
-pub use shard::{Shard, ShardFault};
+pub use shard::{Origin, Shard, ShardFault};

@@ -27,6 +27,8 @@ pub(crate) enum Mutant {
     LocalReads,
     /// A node takes a shard whose beat changed since the node read it.
     TakesWithoutBeat,
+    /// A replica does not compare the log with the one that it follows from.
+    IgnoresOrigin,
     /// A lease counts from the answer to its renewal.
     LeaseFromAnswer,
 }

@@ -9,6 +9,20 @@ use crate::replication::entry::{Body, ShardRow};
 #[error("{0}")]
 pub struct ShardFault(pub String);
 
+/// The log that a replica follows, as the replica's disk remembers it.
+///
+/// Numbers alone do not tell logs apart: another database, a database that was made anew, and one
+/// that was restored from a backup have entries with the same numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Origin {
+    /// The identity of the log.
+    pub log: i64,
+    /// True once the database had this log; before, the replica may found it.
+    pub is_founded: bool,
+    /// The number and the nonce of the last fence that was applied; `None` before the first one.
+    pub fence: Option<(u64, i64)>,
+}
+
 /// The state of a shard on one node, which follows from its entries alone.
 ///
 /// Only confirmed entries are applied, so the state is never ahead of the log.
@@ -24,6 +38,16 @@ pub trait Shard {
 
     /// Returns the number up to which all entries are durable on this node's disk.
     fn durable_floor(&self) -> u64;
+
+    /// Returns the log that the state follows from; `None` for a state without entries, and for one
+    /// that was restored from a backup.
+    fn origin(&self) -> Option<Origin>;
+
+    /// Remembers the log durably, before the state depends on it.
+    ///
+    /// # Errors
+    /// The origin cannot be written.
+    fn set_origin(&mut self, origin: Origin) -> Result<(), ShardFault>;
 
     /// Replaces the state by a snapshot from a member, with at least the entries up to the row's
     /// cut.

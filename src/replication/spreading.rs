@@ -155,7 +155,13 @@ mod tests {
     }
 
     fn rows(names: &[&str], beat: i64) -> Vec<NodeRow> {
-        let row = |name: &&str| NodeRow { node: node(name), address: String::new(), beat };
+        let row = |name: &&str| NodeRow {
+            node: node(name),
+            address: String::new(),
+            beat,
+            run: 1,
+            rules: String::new(),
+        };
         names.iter().map(row).collect()
     }
 
@@ -255,7 +261,7 @@ mod tests {
         assert!(joins(&beats, &one) && joins(&beats, &two) && !joins(&beats, &three));
         for second in 11..=611 {
             let mut rows = rows(&[one.as_str(), three.as_str()], second);
-            rows.push(NodeRow { node: two.clone(), address: String::new(), beat: 10 });
+            rows.push(NodeRow { node: two.clone(), beat: 10, ..rows[0].clone() });
             beats.note(&rows, second as u64 * 1000);
             assert_eq!(joins(&beats, &three), second == 611, "after {second} s");
         }

@@ -42,6 +42,7 @@ mod handle;
 mod head;
 mod journal;
 mod limits;
+mod migrate;
 mod objects;
 mod rebuild;
 mod recovery;
@@ -84,6 +85,7 @@ pub use journal::{
     record_log::{RECORD_BYTES_MAX, RecordLog, RecordSink, RecordVisitor},
 };
 pub use limits::StoreLimits;
+pub use migrate::{MigrationReport, StoreHome, migrate};
 pub use objects::{
     KEYS_MAX, ListedObject, OBJECT_BYTES_MAX, OBJECT_NAME_BYTES_MAX, OBJECTS_BYTES_MAX,
     OBJECTS_MAX, Object, ObjectKind, ObjectRefusal,

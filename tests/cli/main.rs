@@ -44,6 +44,7 @@ mod levels;
 mod limits;
 #[path = "../support/manual.rs"]
 mod manual;
+mod migrate;
 mod notifications;
 mod outage;
 mod page;

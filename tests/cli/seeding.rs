@@ -17,6 +17,8 @@ use crate::{
 #[allow(dead_code, reason = "the tests of tests/replicas use more of it")]
 mod server;
 
+mod origin;
+
 use server::{Server, wait_until};
 
 /// The time limit of each wait in seconds.
@@ -292,12 +294,6 @@ fn a_cluster_is_restored_from_a_snapshot() {
     restore.args(["restore", snapshot.trim(), "--data-dir"]).arg(cluster.nodes[first].data(""));
     let output = restore.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    cluster.set_replicas(first, 1);
-    cluster.nodes[first].restart();
-    cluster.write(first);
-    cluster.cut(first);
-    cluster.nodes[first].stop();
-    cluster.set_replicas(first, 3);
     cluster.nodes[first].restart();
     let second = cluster.start();
     cluster.write(second);

@@ -60,7 +60,8 @@ fn a_server_that_is_away_is_named_without_its_password() {
     let uri = format!("mongodb://ann:s3cret@{address}/?serverSelectionTimeoutMS=300");
     let mut bed = OnServer::open(&uri);
     let node = NodeName::parse("a").unwrap();
-    let Fault(text) = bed.run(Command::BeatNode { node, address: String::new() }).unwrap_err();
+    let beat = Command::BeatNode { node, run: 1, address: String::new(), rules: String::new() };
+    let Fault(text) = bed.run(beat).unwrap_err();
     assert!(text.starts_with("MongoDB: ") && text.contains("refused"), "{text}");
     assert!(!text.contains("s3cret"), "{text}");
 }

@@ -57,6 +57,8 @@ fn runs_as_a_process_of_the_other_test() {
     let spreader = Spreader {
         node: NodeName::parse(&name).unwrap(),
         address: String::new(),
+        runs: next_run(&folder.join(&name)),
+        rules: Arc::default(),
         replicas_per_shard: NODES.len(),
         hands_over: true,
         replicas: replicas.clone(),
@@ -87,6 +89,15 @@ fn runs_as_a_process_of_the_other_test() {
     }
 }
 
+/// Returns the number of this process, and that of the last one with the same folder.
+fn next_run(folder: &Path) -> (i64, Option<i64>) {
+    let path = folder.join("run");
+    let previous = fs::read_to_string(&path).ok().and_then(|text| text.parse().ok());
+    let run = fastrand::i64(..);
+    fs::write(path, run.to_string()).unwrap();
+    (run, previous)
+}
+
 fn start_replica(
     folder: &Path,
     name: &str,
@@ -105,6 +116,7 @@ fn start_replica(
             | Event::Stopped
             | Event::Seeded
             | Event::NotSeeded(_)
+            | Event::Foreign(_)
             | Event::Damaged(_) => format!("other {shard} {event:?}\n"),
         };
         log.write_all(line.as_bytes()).unwrap();

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 /// A server, which is killed when this value is dropped.
 pub(crate) struct Server {
-    dir: TempDir,
+    pub(crate) dir: TempDir,
     pub(crate) port: u16,
     process: Option<Child>,
 }

@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use granary_replication::{Body, Shard, ShardFault, ShardRow};
+use granary_replication::{Body, Origin, Shard, ShardFault, ShardRow};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// The number of entries between syncs of the file.
@@ -27,6 +27,7 @@ pub(crate) struct Toy {
     applied: u64,
     durable: u64,
     pub(crate) digest: u64,
+    origin: Option<Origin>,
     /// The number of times that each batch was applied.
     pub(crate) batches: BTreeMap<u32, u32>,
 }
@@ -46,10 +47,16 @@ impl Toy {
             applied: 0,
             durable: 0,
             digest: 0,
+            origin: None,
             batches: BTreeMap::new(),
         };
+        toy.origin = fs::read_to_string(toy.origin_path()).ok().map(|text| parse_origin(&text));
         toy.load(&bytes);
         toy
+    }
+
+    fn origin_path(&self) -> PathBuf {
+        self.path.with_extension("origin")
     }
 
     fn load(&mut self, bytes: &[u8]) {
@@ -86,7 +93,28 @@ impl Toy {
     }
 }
 
+fn parse_origin(text: &str) -> Origin {
+    let numbers: Vec<i64> = text.split(' ').map(|word| word.parse().unwrap()).collect();
+    let fence = (numbers[2] > 0).then(|| (numbers[2] as u64, numbers[3]));
+    Origin { log: numbers[0], is_founded: numbers[1] == 1, fence }
+}
+
 impl Shard for Toy {
+    fn origin(&self) -> Option<Origin> {
+        self.origin
+    }
+
+    fn set_origin(&mut self, origin: Origin) -> Result<(), ShardFault> {
+        let (number, nonce) = origin.fence.unwrap_or_default();
+        let text = format!("{} {} {number} {nonce}", origin.log, i32::from(origin.is_founded));
+        let new = self.path.with_extension("new");
+        fs::write(&new, text).unwrap();
+        File::open(&new).unwrap().sync_all().unwrap();
+        fs::rename(new, self.origin_path()).unwrap();
+        self.origin = Some(origin);
+        Ok(())
+    }
+
     fn applied(&self) -> u64 {
         self.applied
     }
@@ -122,6 +150,7 @@ impl Shard for Toy {
             };
             let Some(bytes) = row.has_cut(node).then(copy).flatten() else { continue };
             if (bytes.len() / ENTRY_BYTES) as u64 >= row.cut {
+                self.set_origin(Origin { log: row.log, is_founded: true, fence: None })?;
                 self.file.set_len(0).unwrap();
                 self.file.write_all(&bytes).unwrap();
                 self.load(&bytes);

@@ -20,7 +20,10 @@ use tokio::sync::Semaphore;
 pub use headers::FORWARDED_SECRET;
 
 use super::{answer, node::Node};
-use crate::replication::{NodeName, entry::STOPPED, runner::StatusReader};
+use crate::{
+    clock::Stopwatch,
+    replication::{NodeName, entry::STOPPED, runner::StatusReader},
+};
 
 /// The maximum number of requests that are forwarded at the same time. More are refused.
 pub const FORWARDED_MAX: usize = 256;
@@ -33,6 +36,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 const IDLE_MAX: Duration = Duration::from_secs(30);
 /// The shortest time limit for the next bytes of a connection; tails get some every 15 s.
 const SILENT_MAX: Duration = Duration::from_secs(45);
+/// The time for which the outcome of a probe is used.
+const PROBED_FOR: Duration = Duration::from_secs(1);
 /// The interval at which a forwarded request looks whether the holder is still the same.
 const LOOK: Duration = Duration::from_millis(200);
 
@@ -61,6 +66,8 @@ pub struct Forwarder {
     /// The permits of requests with a body.
     permits_of_bodies: Arc<Semaphore>,
     limits: ForwardLimits,
+    /// The last probe of the holder: its address, its time and its outcome.
+    probe: Arc<tokio::sync::Mutex<Option<(String, Stopwatch, bool)>>>,
 }
 
 impl Forwarder {
@@ -93,7 +100,8 @@ impl Forwarder {
         let agent = Https::default().agent(config)?;
         let permits = || Arc::new(Semaphore::new(FORWARDED_OF_A_KIND_MAX));
         let (permits, permits_of_bodies) = (permits(), permits());
-        Ok(Self { node, status, is_encrypted, agent, permits, permits_of_bodies, limits })
+        let probe = Arc::default();
+        Ok(Self { node, status, is_encrypted, agent, permits, permits_of_bodies, limits, probe })
     }
 
     /// Returns the holder and its address; `None` if no other node holds the store.
@@ -109,8 +117,23 @@ impl Forwarder {
         self.holder().is_some_and(|(now, _)| now == *node)
     }
 
-    /// Returns true if the server at an address answers.
-    pub fn is_reachable(&self, address: &str) -> bool {
+    /// Returns true if the server at an address answers. One probe runs at a time, and its outcome
+    /// is used for a second.
+    pub async fn is_reachable(&self, address: String) -> bool {
+        let mut probe = self.probe.lock().await;
+        if let Some((probed, watch, answers)) = &*probe
+            && *probed == address
+            && watch.elapsed() < PROBED_FOR
+        {
+            return *answers;
+        }
+        let (this, probed) = (self.clone(), address.clone());
+        let answers = web::block(move || this.probe(&probed)).await.unwrap_or(false);
+        *probe = Some((address, Stopwatch::start(), answers));
+        answers
+    }
+
+    fn probe(&self, address: &str) -> bool {
         let request = self.agent.get(format!("{address}/healthz"));
         let request = request.config().timeout_global(Some(CONNECT_TIMEOUT)).build();
         request.call().is_ok_and(|response| response.status() == 200)

@@ -5,10 +5,13 @@
 
 use std::{
     collections::BTreeSet,
-    fs, io,
+    fs,
+    io::{self, Read},
     path::{Path, PathBuf},
     sync::Arc,
 };
+
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::routing::{bounded_text, read_routing};
 use crate::{
@@ -22,6 +25,8 @@ const FILES_MAX: usize = 1000;
 const GROUPS_MAX: usize = 1000;
 /// The maximum number of rules in all files.
 const RULES_MAX: usize = 10_000;
+/// The number of bytes of a file that its digest covers.
+const DIGESTED_BYTES_MAX: u64 = 16 << 20;
 /// The maximum number of faults in a message.
 const FAULTS_SHOWN: usize = 20;
 
@@ -157,6 +162,24 @@ impl RuleSources {
         (RuleSet { groups, routing: routing.map(Arc::new), unread }, fault)
     }
 
+    /// Returns a digest of all files, by which nodes of a cluster compare their rules. Folders do not
+    /// matter.
+    pub fn digest(&self) -> String {
+        let files = self.files(&mut None, &mut Vec::new());
+        let mut parts: Vec<_> = files
+            .iter()
+            .chain(&self.notifications)
+            .map(|path| {
+                let mut text = Vec::new();
+                let read = fs::File::open(path)
+                    .and_then(|file| file.take(DIGESTED_BYTES_MAX).read_to_end(&mut text));
+                (path.file_name(), read.is_ok(), xxh3_64(&text))
+            })
+            .collect();
+        parts.sort_unstable();
+        format!("{:016x}", xxh3_64(format!("{parts:?}").as_bytes()))
+    }
+
     /// Returns the files in order of their names, each once; notes the first fault, and the skipped
     /// paths.
     fn files(
@@ -273,6 +296,30 @@ mod tests {
         fs::write(at("b.yml"), "groups:\n- nam: b\n").unwrap();
         let message = read(&[folder.path().to_owned()]).unwrap_err();
         assert!(message.contains("b.yml") && message.contains("nam"), "{message}");
+    }
+
+    #[test]
+    fn a_digest_changes_with_the_rules_and_not_with_their_folder() {
+        let [one, other] = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let sources = |folder: &tempfile::TempDir| RuleSources {
+            paths: vec![folder.path().display().to_string()],
+            notifications: Some(folder.path().join("notifications.toml")),
+            ..RuleSources::default()
+        };
+        let write = |folder: &tempfile::TempDir, name: &str, text: &str| {
+            fs::write(folder.path().join(name), text).unwrap();
+        };
+        for folder in [&one, &other] {
+            write(folder, "a.yml", "groups: []");
+            write(folder, "b.yml", "groups: []");
+        }
+        let digest = sources(&one).digest();
+        assert_eq!(sources(&other).digest(), digest);
+        write(&other, "b.yml", "groups: [] ");
+        assert_ne!(sources(&other).digest(), digest);
+        write(&other, "b.yml", "groups: []");
+        write(&other, "notifications.toml", "");
+        assert_ne!(sources(&other).digest(), digest);
     }
 
     #[test]

@@ -15,16 +15,19 @@ const DUPLICATE_KEY: i64 = 11000;
 /// Returns the change of a shard's row.
 pub(super) fn shard_change(command: &Command) -> RawDocumentBuf {
     let (filter, change) = match command {
-        Command::Take { shard, epoch, beat, holder } => (
-            doc! { "_id": i32::from(*shard), "epoch": *epoch as i64, "beat": *beat },
+        Command::Take { shard, epoch, beat, log, holder } => (
+            doc! { "_id": i32::from(*shard), "epoch": *epoch as i64, "beat": *beat, "log": *log },
             doc! { "$set": { "epoch": *epoch as i64 + 1, "holder": holder.as_str(), "beat": 0_i64 } },
         ),
-        Command::Beat { shard, epoch, stops: true } => (
-            doc! { "_id": i32::from(*shard), "epoch": *epoch as i64 },
+        Command::Beat { shard, epoch, log, stops: true, .. } => (
+            doc! { "_id": i32::from(*shard), "epoch": *epoch as i64, "log": *log },
             doc! { "$set": { "beat": STOPPED } },
         ),
-        Command::Beat { shard, epoch, stops: false } => (
-            doc! { "_id": i32::from(*shard), "epoch": *epoch as i64, "beat": { "$gte": 0 } },
+        Command::Beat { shard, epoch, log, least, stops: false } => (
+            doc! {
+                "_id": i32::from(*shard), "epoch": *epoch as i64, "log": *log,
+                "beat": { "$gte": (*least).max(0) },
+            },
             doc! { "$inc": { "beat": 1_i64 } },
         ),
         Command::RaiseCut { shard, epoch, cut } => (
@@ -61,9 +64,12 @@ pub(super) fn shard_change(command: &Command) -> RawDocumentBuf {
 pub(super) fn shards_of(command: &Command) -> Vec<u16> {
     match command {
         Command::Insert(entries) => entries.iter().map(|entry| entry.id.shard).collect(),
-        Command::ReadEntry(id) | Command::Find(id) => vec![id.shard],
+        Command::ReadEntry(id)
+        | Command::Find(id)
+        | Command::LastFence { through: id, .. }
+        | Command::Hold { fence: id, .. } => vec![id.shard],
         Command::ReadShard(shard)
-        | Command::CreateShard(shard)
+        | Command::CreateShard { shard, .. }
         | Command::Take { shard, .. }
         | Command::Beat { shard, .. }
         | Command::RaiseCut { shard, .. }
@@ -71,7 +77,7 @@ pub(super) fn shards_of(command: &Command) -> Vec<u16> {
         | Command::RaiseFloor { shard, .. }
         | Command::Leave { shard, .. }
         | Command::Strike { shard, .. } => vec![*shard],
-        Command::BeatNode { .. } | Command::ReadNodes => Vec::new(),
+        Command::ClaimNode { .. } | Command::BeatNode { .. } | Command::ReadNodes => Vec::new(),
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Must never know: which commands are late or lost; the simulation executes them when it decides.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::replication::{
     entry::{Body, Entry, EntryId, NodeName, STOPPED, ShardRow},
@@ -16,6 +16,8 @@ struct Rows {
     entries: BTreeMap<EntryId, Entry>,
     shards: BTreeMap<u16, ShardRow>,
     nodes: BTreeMap<NodeName, NodeRow>,
+    /// The fences whose epochs had a holder.
+    held: BTreeSet<EntryId>,
 }
 
 /// A change of one row, `None` for its removal.
@@ -24,10 +26,11 @@ enum Change {
     Entry(EntryId, Option<Entry>),
     Shard(u16, ShardRow),
     Node(NodeRow),
+    Held(EntryId),
 }
 
 /// The replica set.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Memory {
     primary: Rows,
     majority: Rows,
@@ -114,17 +117,33 @@ impl Memory {
             }
             Command::ReadShard(shard) => Answer::Shard(self.read().shards.get(shard).cloned()),
             Command::ReadNodes => Answer::Nodes(self.read().nodes.values().cloned().collect()),
-            Command::CreateShard(shard) => {
+            Command::LastFence { through, held } => {
+                let rows = self.read();
+                let is_found = |entry: &&Entry| {
+                    entry.body == Body::Fence && (!held || rows.held.contains(&entry.id))
+                };
+                let range = EntryId::new(through.shard, 0)..=*through;
+                let entries = rows.entries.range(range).map(|(_, entry)| entry);
+                Answer::Entry(entries.rev().find(is_found).cloned())
+            }
+            Command::Hold { fence, nonce } => {
+                let entry = self.primary.entries.get(fence);
+                let matched =
+                    entry.is_some_and(|entry| entry.body == Body::Fence && entry.nonce == *nonce);
+                if matched {
+                    self.put(Change::Held(*fence));
+                }
+                Answer::Matched(matched)
+            }
+            Command::CreateShard { shard, log, cut } => {
                 if !self.primary.shards.contains_key(shard) {
-                    self.put(Change::Shard(*shard, ShardRow::default()));
+                    let row = ShardRow { log: *log, cut: *cut, ..ShardRow::default() };
+                    self.put(Change::Shard(*shard, row));
                 }
                 Answer::Done
             }
-            Command::BeatNode { node, address } => {
-                let beat = self.primary.nodes.get(node).map_or(0, |row| row.beat) + 1;
-                let (node, address) = (node.clone(), address.clone());
-                self.put(Change::Node(NodeRow { node, address, beat }));
-                Answer::Done
+            Command::ClaimNode { .. } | Command::BeatNode { .. } => {
+                Answer::Matched(self.change_node(command))
             }
             Command::Delete { after, through, .. } if after >= through => Answer::Done,
             Command::Delete { shard, after, through } => {
@@ -156,6 +175,35 @@ impl Memory {
         Inserted::Done
     }
 
+    /// Changes the row of a node, and returns false if its guard does not match.
+    fn change_node(&mut self, command: &Command) -> bool {
+        let row = match command {
+            Command::ClaimNode { node, run, seen } => {
+                let row = self.primary.nodes.get(node);
+                if row.map(|row| (row.run, row.beat)) != *seen {
+                    return false;
+                }
+                let new = NodeRow {
+                    node: node.clone(),
+                    address: String::new(),
+                    beat: 0,
+                    run: 0,
+                    rules: String::new(),
+                };
+                NodeRow { run: *run, ..row.cloned().unwrap_or(new) }
+            }
+            Command::BeatNode { node, run, address, rules } => {
+                let row = self.primary.nodes.get(node).filter(|row| row.run == *run);
+                let Some(row) = row.cloned() else { return false };
+                let (address, beat, rules) = (address.clone(), row.beat + 1, rules.clone());
+                NodeRow { address, beat, rules, ..row }
+            }
+            _ => return false,
+        };
+        self.put(Change::Node(row));
+        true
+    }
+
     /// Changes the row of a shard, and returns false if its guard does not match.
     fn change_shard(&mut self, command: &Command) -> bool {
         let (Command::Take { shard, .. }
@@ -169,6 +217,9 @@ impl Memory {
         };
         let Some(mut row) = self.primary.shards.get(shard).cloned() else { return false };
         match command {
+            Command::Take { log, .. } | Command::Beat { log, .. } if row.log != *log => {
+                return false;
+            }
             Command::Take { epoch, beat, holder, .. } => {
                 let is_same_beat = row.beat == *beat || is_on(Mutant::TakesWithoutBeat);
                 if row.epoch != *epoch || !is_same_beat {
@@ -193,7 +244,9 @@ impl Memory {
             }
             Command::Beat { stops: true, .. } => row.beat = STOPPED,
             // A late renewal does not undo the end of a lease.
-            Command::Beat { .. } if row.beat == STOPPED => return false,
+            Command::Beat { least, .. } if row.beat == STOPPED || row.beat < *least => {
+                return false;
+            }
             Command::Beat { .. } => row.beat += 1,
             Command::RaiseCut { cut, .. } if is_on(Mutant::SetsCut) => row.cut = *cut,
             Command::RaiseCut { cut, .. } => row.cut = row.cut.max(*cut),
@@ -235,6 +288,9 @@ impl Rows {
             }
             Change::Shard(shard, row) => {
                 self.shards.insert(shard, row);
+            }
+            Change::Held(id) => {
+                self.held.insert(id);
             }
             Change::Node(row) => {
                 self.nodes.insert(row.node.clone(), row);

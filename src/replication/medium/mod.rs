@@ -33,8 +33,29 @@ pub enum Command {
     Find(EntryId),
     /// Reads the row of a shard.
     ReadShard(u16),
+    /// Finds the last fence up to a number.
+    LastFence {
+        /// The number.
+        through: EntryId,
+        /// True if its epoch must have had a holder.
+        held: bool,
+    },
+    /// Notes that the epoch of a fence has a holder, before the holder appends.
+    Hold {
+        /// The fence.
+        fence: EntryId,
+        /// The nonce of the fence.
+        nonce: i64,
+    },
     /// Inserts the row of a shard unless it exists.
-    CreateShard(u16),
+    CreateShard {
+        /// The shard.
+        shard: u16,
+        /// The identity of the log.
+        log: i64,
+        /// The number after which the log begins.
+        cut: u64,
+    },
     /// Begins the next epoch, if epoch and beat are still these.
     Take {
         /// The shard.
@@ -43,6 +64,8 @@ pub enum Command {
         epoch: u64,
         /// The beat that the next holder saw.
         beat: i64,
+        /// The log that the next holder saw.
+        log: i64,
         /// The next holder.
         holder: NodeName,
     },
@@ -52,6 +75,11 @@ pub enum Command {
         shard: u16,
         /// The epoch of the sender.
         epoch: u64,
+        /// The log of the sender.
+        log: i64,
+        /// The number of renewals in this epoch that were confirmed. A row with a lower beat is
+        /// older than the lease: it was restored from a backup.
+        least: i64,
         /// True for the end of the lease.
         stops: bool,
     },
@@ -105,12 +133,25 @@ pub enum Command {
         /// The cut that the sender saw.
         cut: u64,
     },
-    /// Inserts or renews the row of a node.
+    /// Lets a process beat under a node's name.
+    ClaimNode {
+        /// The node.
+        node: NodeName,
+        /// The process.
+        run: i64,
+        /// The process and the beat in the row; `None` without a row.
+        seen: Option<(i64, i64)>,
+    },
+    /// Renews the row of a node, if the process may use its name.
     BeatNode {
         /// The node.
         node: NodeName,
+        /// The process.
+        run: i64,
         /// The address at which other nodes reach it.
         address: String,
+        /// The digest of the rules that the node would evaluate.
+        rules: String,
     },
     /// Reads the rows of all nodes.
     ReadNodes,
@@ -125,6 +166,10 @@ pub struct NodeRow {
     pub address: String,
     /// A number that the node increases while it runs.
     pub beat: i64,
+    /// A random number of the process that uses the name.
+    pub run: i64,
+    /// The digest of the rules that the node would evaluate.
+    pub rules: String,
 }
 
 /// The outcome of one inserted entry.

@@ -20,7 +20,8 @@ use crate::{
     replication::{
         entry::{Entry, EntryId, NUMBER_MAX},
         medium::{
-            Answer, Command, FOUND_BYTES_MAX, FOUND_ENTRIES_MAX, Fault, Medium, NODES_MAX, Pending,
+            Answer, Command, FOUND_BYTES_MAX, FOUND_ENTRIES_MAX, Fault, Inserted, Medium,
+            NODES_MAX, Pending,
             commands::{duplicates, inserted, shard_change, shards_of},
             rows::{decode_entry, decode_node, decode_shard, encode_entry, integer},
         },
@@ -99,7 +100,10 @@ impl Medium for MongoMedium {
         let inner = self.0.clone();
         Box::pin(async move {
             let seconds = match command {
-                Command::Insert(_) | Command::Delete { .. } | Command::Find(_) => BULK_SECONDS_MAX,
+                Command::Insert(_)
+                | Command::Delete { .. }
+                | Command::Find(_)
+                | Command::LastFence { .. } => BULK_SECONDS_MAX,
                 Command::Beat { .. } => BEAT_SECONDS_MAX,
                 _ => COMMAND_SECONDS_MAX,
             };
@@ -151,14 +155,27 @@ impl Inner {
                 let rows = self.find_rows(SHARDS, filter, session).await?;
                 Ok(Answer::Shard(rows.first().map(decode_shard).transpose()?))
             }
-            Command::ReadNodes => {
-                let rows = self.find_rows(NODES, doc! {}, session).await?;
-                Ok(Answer::Nodes(rows.iter().map(decode_node).collect::<Result<_, _>>()?))
+            Command::LastFence { through, held } => {
+                let first = EntryId::new(through.shard, 0);
+                let mut filter = doc! {
+                    "_id": { "$gt": first.key(), "$lte": through.key() }, "fence": true,
+                };
+                if *held {
+                    filter.insert("held", true);
+                }
+                Ok(Answer::Entry(self.find_last(filter, session).await?))
             }
-            Command::CreateShard(shard) => {
+            Command::Hold { fence, nonce } => {
+                let change = rawdoc! {
+                    "q": { "_id": fence.key(), "x": *nonce, "fence": true },
+                    "u": { "$set": { "held": true } },
+                };
+                self.matched(JOURNAL, change, session).await
+            }
+            Command::CreateShard { shard, log, cut } => {
                 let row = rawdoc! {
-                    "_id": i32::from(*shard), "epoch": 0_i64, "beat": 0_i64, "cut": 0_i64,
-                    "members": {},
+                    "_id": i32::from(*shard), "log": *log, "epoch": 0_i64, "beat": 0_i64,
+                    "cut": *cut as i64, "members": {},
                 };
                 self.write(Write::Insert, SHARDS, [row], session).await?;
                 Ok(Answer::Done)
@@ -173,25 +190,15 @@ impl Inner {
                 self.write(Write::Delete, JOURNAL, [records], session).await?;
                 Ok(Answer::Done)
             }
-            Command::BeatNode { node, address } => {
-                let change = rawdoc! {
-                    "q": { "_id": node.as_str() },
-                    "u": { "$inc": { "beat": 1_i64 }, "$set": { "addr": &**address } },
-                    "upsert": true,
-                };
-                self.write(Write::Update, NODES, [change], session).await?;
-                Ok(Answer::Done)
+            Command::ReadNodes | Command::ClaimNode { .. } | Command::BeatNode { .. } => {
+                self.run_on_nodes(command, session).await
             }
             Command::Take { .. }
             | Command::Beat { .. }
             | Command::RaiseCut { .. }
             | Command::RaiseFloor { .. }
             | Command::Leave { .. }
-            | Command::Strike { .. } => {
-                let change = shard_change(&command);
-                let answer = self.write(Write::Update, SHARDS, [change], session).await?;
-                Ok(Answer::Matched(integer(&answer, "n") == Some(1)))
-            }
+            | Command::Strike { .. } => self.matched(SHARDS, shard_change(&command), session).await,
         }
     }
 
@@ -203,6 +210,69 @@ impl Inner {
         let documents = entries.iter().map(encode_entry);
         let answer = self.write(Write::Insert, JOURNAL, documents, session).await?;
         Ok(Answer::Inserted(inserted(&answer, entries.len())?))
+    }
+
+    async fn run_on_nodes(
+        &self,
+        command: Command,
+        session: &mut ClientSession,
+    ) -> Result<Answer, Fault> {
+        match &command {
+            Command::ClaimNode { node, run, seen: None } => {
+                let row = rawdoc! {
+                    "_id": node.as_str(), "addr": "", "beat": 0_i64, "run": *run, "rules": "",
+                };
+                let answer = self.write(Write::Insert, NODES, [row], session).await?;
+                Ok(Answer::Matched(inserted(&answer, 1)? == [Inserted::Done]))
+            }
+            Command::ClaimNode { node, run, seen: Some((last, beat)) } => {
+                let change = rawdoc! {
+                    "q": { "_id": node.as_str(), "run": *last, "beat": *beat },
+                    "u": { "$set": { "run": *run } },
+                };
+                self.matched(NODES, change, session).await
+            }
+            Command::BeatNode { node, run, address, rules } => {
+                let change = rawdoc! {
+                    "q": { "_id": node.as_str(), "run": *run },
+                    "u": {
+                        "$inc": { "beat": 1_i64 },
+                        "$set": { "addr": &**address, "rules": &**rules },
+                    },
+                };
+                self.matched(NODES, change, session).await
+            }
+            _ => {
+                let rows = self.find_rows(NODES, doc! {}, session).await?;
+                Ok(Answer::Nodes(rows.iter().map(decode_node).collect::<Result<_, _>>()?))
+            }
+        }
+    }
+
+    /// Changes a row, and returns whether it matched.
+    async fn matched(
+        &self,
+        collection: &str,
+        change: RawDocumentBuf,
+        session: &mut ClientSession,
+    ) -> Result<Answer, Fault> {
+        let answer = self.write(Write::Update, collection, [change], session).await?;
+        Ok(Answer::Matched(integer(&answer, "n") == Some(1)))
+    }
+
+    /// Returns the entry with the largest key.
+    async fn find_last(
+        &self,
+        filter: Document,
+        session: &mut ClientSession,
+    ) -> Result<Option<Entry>, Fault> {
+        let journal = self.collection::<RawDocumentBuf>(JOURNAL);
+        let mut options = one_batch(1);
+        options.sort = Some(doc! { "_id": -1 });
+        let found = journal.find(filter).with_options(options);
+        let mut cursor = found.session(&mut *session).await.map_err(|error| fault(&error))?;
+        let has_one = cursor.advance(session).await.map_err(|error| fault(&error))?;
+        has_one.then(|| decode_entry(cursor.current())).transpose()
     }
 
     async fn find_entries(

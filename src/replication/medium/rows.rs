@@ -51,6 +51,7 @@ pub(super) fn decode_shard(document: &Document) -> Result<ShardRow, Fault> {
     let read = || -> Option<ShardRow> {
         let number = |name: &str| u64::try_from(integer(document, name)?).ok();
         let mut row = ShardRow {
+            log: integer(document, "log")?,
             epoch: number("epoch")?,
             beat: integer(document, "beat")?,
             cut: number("cut").filter(|cut| *cut <= NUMBER_MAX)?,
@@ -79,6 +80,8 @@ pub(super) fn decode_node(document: &Document) -> Result<NodeRow, Fault> {
             node: NodeName::parse(document.get_str("_id").ok()?).ok()?,
             address: document.get_str("addr").ok()?.to_owned(),
             beat: integer(document, "beat")?,
+            run: integer(document, "run")?,
+            rules: document.get_str("rules").unwrap_or_default().to_owned(),
         })
     };
     read().ok_or_else(|| damaged("the row of a node"))
@@ -123,18 +126,25 @@ mod tests {
         ] {
             assert!(decode_entry(&document).is_err(), "{document:?}");
         }
-        assert!(decode_shard(&doc! { "epoch": 1, "beat": 0, "cut": -1, "members": {} }).is_err());
+        assert!(
+            decode_shard(&doc! { "log": 1, "epoch": 1, "beat": 0, "cut": -1, "members": {} })
+                .is_err()
+        );
         // Numbers above the largest one would be no keys.
         let above = NUMBER_MAX as i64 + 1;
         let row = |cut: i64, floor: i64| {
             let members = doc! { "a": { "floor": floor } };
-            doc! { "epoch": 1, "beat": 0, "cut": cut, "members": members }
+            doc! { "log": 1, "epoch": 1, "beat": 0, "cut": cut, "members": members }
         };
         assert!(decode_shard(&row(above - 1, above - 1)).is_ok());
         assert!(decode_shard(&row(above, 0)).is_err() && decode_shard(&row(0, above)).is_err());
         let members = doc! { "a": { "floor": 7_i64 } };
-        let row = decode_shard(&doc! { "epoch": 1.0, "beat": -1, "cut": 2, "members": members });
-        let row = row.unwrap();
+        let row = doc! { "epoch": 1.0, "beat": -1, "cut": 2, "members": members };
+        assert!(decode_shard(&row).is_err(), "a row without an identity");
+        let mut row = row;
+        row.insert("log", -8_i64);
+        let row = decode_shard(&row).unwrap();
+        assert_eq!(row.log, -8);
         assert_eq!((row.epoch, row.beat, row.cut, row.members.len()), (1, -1, 2, 1));
     }
 }

@@ -8,13 +8,19 @@ use crate::replication::{
     entry::{Entry, EntryId, NodeName, ShardRow},
     medium::{Answer, Command, FOUND_BYTES_MAX, FOUND_ENTRIES_MAX},
     mutants::{Mutant, is_on},
+    roles::origin::{Origins, Verdict, Verifier, judge_row, note_fence},
     shard::{Shard, ShardFault},
 };
 
 /// The step of a follower.
 #[derive(Debug, Default)]
 pub(crate) struct Follower {
+    shard: u16,
+    /// True for a member, and for a node that becomes one.
+    follows: bool,
     step: Step,
+    /// True once the log was found to be the one that the state follows from.
+    is_verified: bool,
 }
 
 #[derive(Debug, Default)]
@@ -33,7 +39,9 @@ enum Step {
         after: u64,
         entries: Vec<Entry>,
     },
-    Create,
+    /// The log is compared with what the replica remembers.
+    Verify(Verifier),
+    Create(Command),
     /// The floor of this node is raised.
     Floor(Command),
 }
@@ -54,15 +62,24 @@ pub(crate) enum Followed {
     },
     /// The replica is below the cut.
     Below(ShardRow),
+    /// The database has another log than the replica.
+    Foreign(String),
 }
 
 impl Follower {
     /// Returns the next command. A node that is no member, and becomes none, reads only the row.
     pub(crate) fn command(&mut self, shard: u16, follows: bool, state: &impl Shard) -> Command {
+        (self.shard, self.follows) = (shard, follows);
         match &self.step {
             Step::Begin if !follows => {
                 self.step = Step::Row { after: u64::MAX, entries: Vec::new() };
                 Command::ReadShard(shard)
+            }
+            Step::Begin if !self.is_verified && state.origin().is_some() => {
+                let verifier = Verifier::new(shard, state);
+                let command = verifier.command();
+                self.step = Step::Verify(verifier);
+                command
             }
             Step::Begin if is_on(Mutant::RowFirst) => {
                 self.step = Step::RowFirst;
@@ -74,27 +91,45 @@ impl Follower {
             }
             Step::Entries { after, .. } => Command::Find(EntryId::new(shard, *after)),
             Step::RowFirst | Step::Row { .. } => Command::ReadShard(shard),
-            Step::Create => Command::CreateShard(shard),
-            Step::Floor(command) => command.clone(),
+            Step::Verify(verifier) => verifier.command(),
+            Step::Create(command) | Step::Floor(command) => command.clone(),
         }
     }
 
     /// Begins a pass again after a fault.
     pub(crate) fn restart(&mut self) {
-        self.step = Step::Begin;
+        // The database may have been replaced meanwhile.
+        *self = Self::default();
     }
 
-    /// Processes an answer. `reads_row` is false while the row need not be read without entries.
+    /// Processes an answer. `reads_row` is false while the row need not be read without entries;
+    /// `nonce` is a random number for the identity of a new log.
     ///
     /// # Errors
     /// The state cannot apply an entry.
     pub(crate) fn accept(
         &mut self,
         answer: Answer,
-        reads_row: bool,
+        (reads_row, nonce): (bool, i64),
         state: &mut impl Shard,
     ) -> Result<Followed, ShardFault> {
+        if let (Step::RowFirst | Step::Row { .. }, Answer::Shard(row)) = (&self.step, &answer) {
+            match judge_row(row.as_ref(), self.follows, nonce, state)? {
+                Origins::Same => {}
+                Origins::Create(log, cut) => return Ok(self.create(log, cut)),
+                Origins::Foreign(text) => return Ok(self.refuse(text)),
+            }
+        }
         match (std::mem::take(&mut self.step), answer) {
+            (Step::Verify(verifier), answer) => {
+                match verifier.accept(answer, (self.follows, nonce), state)? {
+                    Verdict::Continues(verifier) => self.step = Step::Verify(verifier),
+                    Verdict::Same => self.is_verified = true,
+                    Verdict::Create(log, cut) => return Ok(self.create(log, cut)),
+                    Verdict::Foreign(text) => return Ok(self.refuse(text)),
+                }
+                Ok(Followed::Continues)
+            }
             (Step::Entries { early_row: Some(row), .. }, Answer::Entries(entries)) => {
                 apply_in_order(&entries, state)?;
                 Ok(end_of_pass(row, &entries))
@@ -115,9 +150,9 @@ impl Follower {
                 self.step = Step::Entries { after: state.applied(), early_row: Some(row) };
                 Ok(Followed::Continues)
             }
+            // A node that becomes no member leaves the founding to others.
             (Step::RowFirst | Step::Row { .. }, Answer::Shard(None)) => {
-                self.step = Step::Create;
-                Ok(Followed::Continues)
+                Ok(Followed::Row { row: ShardRow::default(), has_more: false })
             }
             (Step::Row { after, .. }, Answer::Shard(Some(row))) if row.cut > after => {
                 Ok(Followed::Below(row))
@@ -131,6 +166,16 @@ impl Follower {
             // The row was created, or the floor raised.
             _ => Ok(Followed::Continues),
         }
+    }
+
+    fn create(&mut self, log: i64, cut: u64) -> Followed {
+        self.step = Step::Create(Command::CreateShard { shard: self.shard, log, cut });
+        Followed::Continues
+    }
+
+    fn refuse(&mut self, text: String) -> Followed {
+        *self = Self::default();
+        Followed::Foreign(text)
     }
 
     /// Sends a floor before the next pass.
@@ -189,6 +234,7 @@ pub(crate) fn apply_in_order(entries: &[Entry], state: &mut impl Shard) -> Resul
         if number != state.applied() + 1 {
             break;
         }
+        note_fence(entry, state)?;
         state.apply(number, &entry.body)?;
     }
     Ok(())

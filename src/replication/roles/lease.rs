@@ -70,11 +70,18 @@ pub(crate) struct Lease {
     stops: bool,
     /// The time at which the last confirmed renewal was sent.
     confirmed_ms: Option<u64>,
+    /// The number of confirmed renewals.
+    confirmed: i64,
 }
 
 impl Lease {
     pub(crate) fn note_sent(&mut self, now_ms: u64, stops: bool) {
         (self.sent_ms, self.stops) = (now_ms, stops);
+    }
+
+    /// Returns the least beat that the row has.
+    pub(crate) fn least_beat(&self) -> i64 {
+        self.confirmed
     }
 
     pub(crate) fn is_stopping(&self) -> bool {
@@ -84,6 +91,7 @@ impl Lease {
     pub(crate) fn note_confirmed(&mut self, now_ms: u64) {
         let counts_from = if is_on(Mutant::LeaseFromAnswer) { now_ms } else { self.sent_ms };
         self.confirmed_ms = Some(counts_from);
+        self.confirmed += 1;
     }
 
     /// Returns the time before which no other node can have taken the shard.

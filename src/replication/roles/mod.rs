@@ -5,6 +5,7 @@ mod following;
 mod insertion;
 mod lanes;
 mod lease;
+mod origin;
 mod replica;
 mod taking;
 

@@ -19,6 +19,8 @@ use crate::replication::{
 #[derive(Debug)]
 pub(crate) struct Taker {
     shard: u16,
+    /// The log of the shard.
+    log: i64,
     /// The epoch that begins.
     epoch: u64,
     nonce: i64,
@@ -31,8 +33,17 @@ pub(crate) struct Taker {
 enum Step {
     Claim(Command),
     Fence(Insertion),
-    Entries { after: u64 },
-    Row { after: u64, entries: Vec<Entry> },
+    Entries {
+        after: u64,
+    },
+    Row {
+        after: u64,
+        entries: Vec<Entry>,
+    },
+    /// The state is complete; the fence is marked, so that a replica that lacks it can notice.
+    Hold {
+        fence: u64,
+    },
     Over,
 }
 
@@ -54,9 +65,14 @@ pub(crate) enum Took {
 impl Taker {
     /// Begins a take of a shard whose row was just read.
     pub(crate) fn new(shard: u16, me: &NodeName, row: &ShardRow, nonce: i64) -> Self {
-        let claim = Command::Take { shard, epoch: row.epoch, beat: row.beat, holder: me.clone() };
+        let (log, holder) = (row.log, me.clone());
+        let claim = Command::Take { shard, epoch: row.epoch, beat: row.beat, log, holder };
         let epoch = row.epoch + 1;
-        Self { shard, epoch, nonce, fence: None, step: Step::Claim(claim) }
+        Self { shard, log, epoch, nonce, fence: None, step: Step::Claim(claim) }
+    }
+
+    pub(crate) fn log(&self) -> i64 {
+        self.log
     }
 
     pub(crate) fn epoch(&self) -> u64 {
@@ -74,6 +90,9 @@ impl Taker {
             Step::Claim(command) => command.clone(),
             Step::Fence(insertion) => insertion.command(),
             Step::Entries { after } => Command::Find(EntryId::new(self.shard, *after)),
+            Step::Hold { fence } => {
+                Command::Hold { fence: EntryId::new(self.shard, *fence), nonce: self.nonce }
+            }
             Step::Row { .. } | Step::Over => Command::ReadShard(self.shard),
         }
     }
@@ -110,7 +129,8 @@ impl Taker {
                 let Answer::Shard(Some(row)) = answer else { return Ok(Took::Lost) };
                 self.accept_row(row, after, entries, state)
             }
-            Step::Claim(_) | Step::Over => Ok(Took::Lost),
+            Step::Hold { .. } if answer == Answer::Matched(true) => Ok(Took::Holds),
+            Step::Claim(_) | Step::Hold { .. } | Step::Over => Ok(Took::Lost),
         }
     }
 
@@ -138,7 +158,7 @@ impl Taker {
         mut entries: Vec<Entry>,
         state: &mut impl Shard,
     ) -> Result<Took, ShardFault> {
-        if row.epoch != self.epoch {
+        if row.epoch != self.epoch || row.log != self.log {
             return Ok(Took::Lost);
         }
         if row.cut > after && !is_on(Mutant::TakesBelowCut) {
@@ -150,7 +170,9 @@ impl Taker {
         // Only a mutant has no fence.
         let is_complete = self.fence.map_or(entries.is_empty(), |fence| applied == fence);
         if is_complete {
-            return Ok(Took::Holds);
+            let Some(fence) = self.fence else { return Ok(Took::Holds) };
+            self.step = Step::Hold { fence };
+            return Ok(Took::Continues);
         }
         if applied == after {
             let first = entries.first().map(|entry| entry.id.number);

@@ -28,6 +28,8 @@ pub struct Status {
     pub caught_up_ms: Option<u64>,
     /// The shard's row as a follower read it last.
     pub row: Option<ShardRow>,
+    /// The reason why the log in the database is not the one of this replica.
+    pub foreign: Option<String>,
     /// The last reason why an outcome was unknown.
     pub last_fault: Option<String>,
 }
@@ -85,6 +87,7 @@ pub(super) enum Request<S> {
     Append(Waiting<S>),
     Query(Query<S>),
     Assign { rank: Option<u32>, joins: bool },
+    OtherProcess,
     HandOver,
     Strike(NodeName),
     Stop,
@@ -138,6 +141,14 @@ impl<S> ReplicaHandle<S> {
     /// Too many requests wait, or the thread has ended.
     pub fn assign(&self, rank: Option<u32>, joins: bool) -> Result<(), Refusal> {
         self.request(Request::Assign { rank, joins })
+    }
+
+    /// Notes that another process used this node's name, whose lease may still be valid.
+    ///
+    /// # Errors
+    /// Too many requests wait, or the thread has ended.
+    pub fn note_other_process(&self) -> Result<(), Refusal> {
+        self.request(Request::OtherProcess)
     }
 
     /// Ends the lease in order.

@@ -179,6 +179,7 @@ impl<S: Shard + Send + 'static> Running<S> {
                 Event::Fenced | Event::Damaged(_) | Event::Stopped => {
                     self.finish(Err(Refusal::NoHolder));
                 }
+                Event::Foreign(text) => self.status.lock().foreign = Some(text),
                 Event::Took { .. } | Event::Seeded | Event::NotSeeded(_) => {}
             }
         }
@@ -200,6 +201,7 @@ impl<S: Shard + Send + 'static> Running<S> {
             // A replica that stops stays without an assignment.
             Request::Assign { .. } if self.stops_at_ms.is_some() => {}
             Request::Assign { rank, joins } => self.replica.assign(rank, joins),
+            Request::OtherProcess => self.replica.note_other_process(),
             Request::HandOver => self.replica.hand_over(),
             Request::Strike(node) => self.replica.strike(node),
             Request::Stop => self.begin_stop(),
@@ -253,6 +255,9 @@ impl<S: Shard + Send + 'static> Running<S> {
         status.answers_until_ms = self.replica.answers_until_ms();
         status.counters = self.replica.counters();
         status.caught_up_ms = self.replica.caught_up_ms();
+        if status.caught_up_ms.is_some() {
+            status.foreign = None;
+        }
         if status.row.as_ref() != self.replica.row() {
             status.row = self.replica.row().cloned();
         }

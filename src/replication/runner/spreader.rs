@@ -7,6 +7,7 @@ use std::{sync::Arc, time::Duration};
 use parking_lot::Mutex;
 
 use crate::replication::{
+    claim::{Claimed, NameClaim},
     entry::NodeName,
     medium::{Answer, Command, Medium, NodeRow},
     returning::HandOvers,
@@ -24,6 +25,10 @@ pub struct Spreader<S> {
     pub node: NodeName,
     /// The address at which other nodes reach it.
     pub address: String,
+    /// A random number of this process, and that of the last one with the same data directory.
+    pub runs: (i64, Option<i64>),
+    /// The digest of the rules that the node would evaluate.
+    pub rules: Arc<Mutex<String>>,
     /// The number of members of a shard.
     pub replicas_per_shard: usize,
     /// True if a holder hands over to the preferred member, which balances many shards.
@@ -35,25 +40,53 @@ pub struct Spreader<S> {
 }
 
 impl<S: Send + 'static> Spreader<S> {
-    /// Runs until its task is aborted.
-    pub async fn run(self, medium: Arc<dyn Medium>) {
+    /// Runs until its task is aborted, or another process beats under the name of this node:
+    /// returns the address of that process.
+    pub async fn run(self, medium: Arc<dyn Medium>) -> String {
+        let mut claim = NameClaim::new(self.runs.0, self.runs.1);
         let mut beats = Beats::default();
         let mut hand_overs = vec![HandOvers::default(); self.replicas.len()];
         let mut ticks = tokio::time::interval(BEAT);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
-            let (node, address) = (self.node.clone(), self.address.clone());
+            let (node, run, address) = (self.node.clone(), self.runs.0, self.address.clone());
+            let rules = self.rules.lock().clone();
+            let beat = Command::BeatNode { node, run, address, rules };
             // A lost beat is harmless: the next one follows.
-            if medium.execute(Command::BeatNode { node, address }).await.is_err() {
+            let Ok(beaten) = medium.execute(beat).await else { continue };
+            let Ok(Answer::Nodes(rows)) = medium.execute(Command::ReadNodes).await else {
                 continue;
-            }
-            if let Ok(Answer::Nodes(rows)) = medium.execute(Command::ReadNodes).await {
+            };
+            if beaten == Answer::Matched(true) {
+                claim = NameClaim::new(self.runs.0, self.runs.1);
                 let now_ms = now_ms();
                 beats.note(&rows, now_ms);
                 self.assign(&beats, &mut hand_overs, now_ms);
-                *self.nodes.lock() = rows;
+            } else {
+                match claim.note(rows.iter().find(|row| row.node == self.node)) {
+                    Claimed::Own | Claimed::Waits => {}
+                    Claimed::Free { seen, is_others } => {
+                        if is_others {
+                            self.note_other_process();
+                        }
+                        let (node, run) = (self.node.clone(), self.runs.0);
+                        // Without an answer, the next beat shows whether the claim succeeded.
+                        drop(medium.execute(Command::ClaimNode { node, run, seen }).await);
+                        ticks.reset_immediately();
+                    }
+                    Claimed::Taken(address) => return address,
+                }
             }
+            *self.nodes.lock() = rows;
+        }
+    }
+
+    /// The lease of the other process may still be valid.
+    fn note_other_process(&self) {
+        for replica in &*self.replicas {
+            // A full queue refuses; the replica then waits for a lease that nobody renews.
+            replica.note_other_process().ok();
         }
     }
 

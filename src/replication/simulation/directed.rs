@@ -3,7 +3,7 @@
 
 use std::{cell::RefCell, rc::Rc};
 
-use super::state::{Shared, ToyShard};
+use super::state::{LOG, Shared, ToyShard};
 use crate::replication::{
     entry::{Body, Entry, EntryId, NodeName},
     medium::{Command, memory::Memory},
@@ -11,6 +11,12 @@ use crate::replication::{
     roles::{Replica, Timing},
     shard::Shard,
 };
+
+/// The number of commands with which a replica recognizes its log.
+const VERIFIED: usize = 3;
+/// The step after the first search for entries, and that after the read of the row.
+const FOUND: usize = VERIFIED + 1;
+const READ: usize = VERIFIED + 2;
 
 fn record(number: u64) -> Entry {
     let body = Body::Record((number as u32).to_le_bytes()[..].into());
@@ -22,7 +28,7 @@ fn record(number: u64) -> Entry {
 fn run(between: impl Fn(usize, &mut Memory)) -> Option<String> {
     let shared: Rc<RefCell<Shared>> = Rc::default();
     let (mut whole, mut behind) =
-        (ToyShard::open(0, 0, shared.clone()), ToyShard::open(1, 0, shared.clone()));
+        (ToyShard::open(0, 0, shared.clone()), ToyShard::open(1, 0, shared.clone()).with_origin());
     for number in 1..=3 {
         whole.apply(number, &record(number).body).unwrap();
     }
@@ -32,8 +38,8 @@ fn run(between: impl Fn(usize, &mut Memory)) -> Option<String> {
     }
     behind.sync();
     let mut memory = Memory::new(false);
-    memory.execute(&Command::CreateShard(0));
-    memory.execute(&Command::Take { shard: 0, epoch: 0, beat: 0, holder: name("a") });
+    memory.execute(&Command::CreateShard { shard: 0, log: LOG, cut: 0 });
+    memory.execute(&Command::Take { shard: 0, epoch: 0, beat: 0, log: LOG, holder: name("a") });
     memory.execute(&Command::Insert((1..=2).map(record).collect()));
     for (node, floor) in [("a", 2), ("b", 2)] {
         let node = name(node);
@@ -41,7 +47,7 @@ fn run(between: impl Fn(usize, &mut Memory)) -> Option<String> {
     }
     let mut replica = Replica::new(0, name("b"), Timing::default(), 1);
     replica.assign(Some(0), true);
-    for step in 0..16 {
+    for step in 0..24 {
         between(step, &mut memory);
         let now_ms = 1000 * step as u64;
         for (ticket, command) in replica.poll(now_ms, &behind) {
@@ -76,7 +82,7 @@ fn check(mutant: Mutant, between: impl Fn(usize, &mut Memory)) {
 #[test]
 fn a_follower_reads_the_row_after_the_entries() {
     check(Mutant::RowFirst, |step, memory| {
-        if step == 1 {
+        if step == FOUND {
             memory.execute(&Command::Insert(vec![record(3)]));
             cut(memory);
             // A taker with two records inserts its fence, and gives up.
@@ -90,12 +96,12 @@ fn a_follower_reads_the_row_after_the_entries() {
 fn a_taker_gives_up_when_its_next_number_was_cut() {
     check(Mutant::TakesBelowCut, |step, memory| match step {
         // After the search for entries, the holder appends, and stops in order.
-        1 => {
+        FOUND => {
             memory.execute(&Command::Insert(vec![record(3)]));
-            memory.execute(&Command::Beat { shard: 0, epoch: 1, stops: true });
+            memory.execute(&Command::Beat { shard: 0, epoch: 1, log: LOG, least: 0, stops: true });
         }
         // Late commands of the holder, after the taker has read the row.
-        2 => cut(memory),
+        READ => cut(memory),
         _ => {}
     });
 }

@@ -2,12 +2,12 @@
 
 use std::{cell::RefCell, rc::Rc};
 
-use super::state::{Shared, ToyShard};
+use super::state::{LOG, Shared, ToyShard};
 use crate::replication::{
     entry::{Body, Entry, EntryId, NodeName, STOPPED, ShardRow},
     medium::{Command, Fault, memory::Memory},
     roles::{Event, Replica, Timing},
-    shard::{Shard, ShardFault},
+    shard::{Origin, Shard, ShardFault},
 };
 
 /// A state that fails at the first entry.
@@ -24,6 +24,14 @@ impl Shard for Broken {
 
     fn durable_floor(&self) -> u64 {
         0
+    }
+
+    fn origin(&self) -> Option<Origin> {
+        None
+    }
+
+    fn set_origin(&mut self, _: Origin) -> Result<(), ShardFault> {
+        Ok(())
     }
 
     fn seed(&mut self, _: &ShardRow) -> Result<(), ShardFault> {
@@ -49,8 +57,8 @@ fn record(number: u64) -> Entry {
 /// Returns a shard whose holder was `c`, with records, and members with their floors.
 fn shard(records: u64, members: &[(&str, u64)]) -> Memory {
     let mut memory = Memory::new(false);
-    memory.execute(&Command::CreateShard(0));
-    memory.execute(&Command::Take { shard: 0, epoch: 0, beat: 0, holder: name("c") });
+    memory.execute(&Command::CreateShard { shard: 0, log: LOG, cut: 0 });
+    memory.execute(&Command::Take { shard: 0, epoch: 0, beat: 0, log: LOG, holder: name("c") });
     memory.execute(&Command::Insert((1..=records).map(record).collect()));
     for (node, floor) in members {
         let (node, floor) = (name(node), *floor);
@@ -103,7 +111,7 @@ fn a_damaged_replica_leaves_the_members_for_good() {
 #[test]
 fn a_taker_that_cannot_read_ends_its_take() {
     let mut memory = shard(1, &[("b", 0)]);
-    memory.execute(&Command::Beat { shard: 0, epoch: 1, stops: true });
+    memory.execute(&Command::Beat { shard: 0, epoch: 1, log: LOG, least: 0, stops: true });
     let mut state = ToyShard::open(1, 0, Rc::default());
     let mut b = replica("b", Some(0), true);
     let mut last_ms = 0;
@@ -123,7 +131,7 @@ fn a_taker_that_cannot_read_ends_its_take() {
 #[test]
 fn an_ordered_stop_ends_a_take() {
     let mut memory = shard(1, &[("b", 0)]);
-    memory.execute(&Command::Beat { shard: 0, epoch: 1, stops: true });
+    memory.execute(&Command::Beat { shard: 0, epoch: 1, log: LOG, least: 0, stops: true });
     let mut state = ToyShard::open(1, 0, Rc::default());
     let mut b = replica("b", Some(0), true);
     for now_ms in 0..100 {
@@ -163,7 +171,7 @@ fn a_member_whose_disk_was_lost_joins_again_with_what_it_has() {
 fn a_node_takes_nothing_below_the_cut_or_before_its_assignment() {
     let mut memory = shard(3, &[("a", 3), ("b", 0)]);
     memory.execute(&Command::RaiseCut { shard: 0, epoch: 1, cut: 3 });
-    memory.execute(&Command::Beat { shard: 0, epoch: 1, stops: true });
+    memory.execute(&Command::Beat { shard: 0, epoch: 1, log: LOG, least: 0, stops: true });
     assert_eq!(memory.shard(0).unwrap().beat, STOPPED);
     let mut state = ToyShard::open(1, 0, Rc::default());
     let mut unassigned = Replica::new(0, name("b"), Timing::default(), 1);
@@ -175,7 +183,7 @@ fn a_node_takes_nothing_below_the_cut_or_before_its_assignment() {
         assert!(b.row().is_some_and(|row| row.cut == 3));
     }
     let mut memory = shard(0, &[("b", 0)]);
-    memory.execute(&Command::Beat { shard: 0, epoch: 1, stops: true });
+    memory.execute(&Command::Beat { shard: 0, epoch: 1, log: LOG, least: 0, stops: true });
     let mut fresh = Replica::new(0, name("b"), Timing::default(), 1);
     (0..20).for_each(|second| drop(act(&mut memory, second * 1000, &mut fresh, &mut state)));
     assert_eq!(memory.shard(0).unwrap().epoch, 1);
@@ -234,7 +242,13 @@ fn a_holder_knows_how_long_a_member_held_back_before_its_lease() {
     let mut a = replica("a", Some(0), true);
     for second in 0..3620 {
         if second < 3500 {
-            memory.execute(&Command::Beat { shard: 0, epoch: 1, stops: second == 3499 });
+            memory.execute(&Command::Beat {
+                shard: 0,
+                epoch: 1,
+                log: LOG,
+                least: 0,
+                stops: second == 3499,
+            });
         }
         act(&mut memory, second * 1000, &mut a, &mut state);
         let is_struck = members(&memory).len() == 1;

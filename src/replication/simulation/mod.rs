@@ -10,6 +10,7 @@
 mod checks;
 mod directed;
 mod leaving;
+mod origins;
 mod state;
 mod world;
 

@@ -1,16 +1,23 @@
 //! The state of a shard in the simulation: batches, a digest of all entries, and a disk.
 
-use std::{cell::RefCell, collections::BTreeMap, rc::Rc};
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+    rc::Rc,
+};
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::replication::{
     entry::{Body, ShardRow},
-    shard::{Shard, ShardFault},
+    shard::{Origin, Shard, ShardFault},
 };
 
 pub(super) const NODES: usize = 3;
 pub(super) const SHARDS: u16 = 2;
+
+/// The log of directed schedules.
+pub(super) const LOG: i64 = 7;
 
 /// A state that follows from the entries.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -26,8 +33,12 @@ pub(super) struct State {
 pub(super) struct Shared {
     /// The disks by node and shard.
     pub(super) disks: BTreeMap<(usize, u16), State>,
+    /// The logs of the replicas by node and shard.
+    pub(super) origins: BTreeMap<(usize, u16), Origin>,
     /// The digest after each entry, as the first replica computed it.
-    digests: BTreeMap<(u16, u64), u64>,
+    pub(super) digests: BTreeMap<(u16, u64), u64>,
+    /// The nodes that do not send their states, because they have not recognized their log.
+    pub(super) unverified: BTreeSet<usize>,
     /// The first difference between replicas.
     pub(super) difference: Option<String>,
 }
@@ -45,6 +56,12 @@ impl ToyShard {
     pub(super) fn open(node: usize, shard: u16, shared: Rc<RefCell<Shared>>) -> Self {
         let memory = shared.borrow().disks.get(&(node, shard)).cloned().unwrap_or_default();
         Self { node, shard, memory, shared }
+    }
+
+    /// Lets the state belong to [`LOG`].
+    pub(super) fn with_origin(mut self) -> Self {
+        self.set_origin(Origin { log: LOG, is_founded: true, fence: None }).unwrap();
+        self
     }
 
     /// Writes the state to the disk.
@@ -90,14 +107,26 @@ impl Shard for ToyShard {
         shared.disks.get(&(self.node, self.shard)).map_or(0, |disk| disk.applied)
     }
 
+    fn origin(&self) -> Option<Origin> {
+        self.shared.borrow().origins.get(&(self.node, self.shard)).copied()
+    }
+
+    fn set_origin(&mut self, origin: Origin) -> Result<(), ShardFault> {
+        self.shared.borrow_mut().origins.insert((self.node, self.shard), origin);
+        Ok(())
+    }
+
     fn seed(&mut self, row: &ShardRow) -> Result<(), ShardFault> {
         let newest = {
             let shared = self.shared.borrow();
-            let disks = shared.disks.iter().filter(|((_, shard), _)| *shard == self.shard);
+            let disks = shared.disks.iter().filter(|((node, shard), _)| {
+                *shard == self.shard && !shared.unverified.contains(node)
+            });
             disks.max_by_key(|(_, disk)| disk.applied).map(|(_, disk)| disk.clone())
         };
         let newest = newest.filter(|newest| newest.applied >= row.cut);
         self.memory = newest.ok_or_else(|| ShardFault("no snapshot".to_owned()))?;
+        self.set_origin(Origin { log: row.log, is_founded: true, fence: None })?;
         self.sync();
         Ok(())
     }

@@ -10,7 +10,7 @@ use redb::{ReadTransaction, ReadableTable};
 use super::{
     CHANGES_THROUGH_KEY, Journal, META, RECORD_TIME_KEY, SERIES,
     append::{insert_series, update_series},
-    checked::stored,
+    checked::{check_key, stored},
     corrupt, erasures, fail,
     granularity_rows::{NewRetention, set_retentions},
     record::Record,
@@ -63,6 +63,23 @@ impl Journal {
     /// Makes a new store a replica of a log that is elsewhere.
     pub(crate) fn begin_replica(&self) -> Result<(), StoreError> {
         self.store_changes(0, &Record::of_changes(UnixMillis(0)), &[])
+    }
+
+    /// Makes an embedded store with these records a replica, or a replica an embedded store.
+    pub(crate) fn set_changes_through(&self, through: Option<u64>) -> Result<(), StoreError> {
+        const OPERATION: &str = "store the kind of the log";
+        self.file.transact(OPERATION, |txn| {
+            let mut meta = txn.open_table(META).map_err(fail(OPERATION))?;
+            if let Some(through) = through {
+                return set_number(&mut meta, CHANGES_THROUGH_KEY, through)
+                    .map_err(fail(OPERATION));
+            }
+            for key in [CHANGES_THROUGH_KEY, RECORD_TIME_KEY] {
+                meta.remove(key).map_err(fail(OPERATION))?;
+                meta.remove(&*check_key(key)).map_err(fail(OPERATION))?;
+            }
+            Ok(())
+        })
     }
 
     /// Returns the time since which a level has all samples, whenever retention deleted others: the

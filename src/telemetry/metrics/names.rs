@@ -164,12 +164,13 @@ pub const METRIC_NAMES: [(&str, &str); 104] = [
 ];
 
 /// The names of the metrics of a node of a cluster, with their help texts.
-pub const CLUSTER_METRICS: [(&str, &str); 16] = [
+pub const CLUSTER_METRICS: [(&str, &str); 17] = [
     ("granary_cluster_holds", "1 while this node holds the store"),
     ("granary_cluster_epoch", "Epoch of the holder, as this node knows it"),
     ("granary_cluster_applied_record", "Number of the last record that this node applied"),
     ("granary_cluster_durable_record", "Number up to which this node's disk has all records"),
     ("granary_cluster_lag_seconds", "Time since this node read the end of the log"),
+    ("granary_cluster_nodes_with_other_rules", "Nodes whose rule files differ from this node's"),
     ("granary_cluster_takes_total", "Times that this node took the store"),
     ("granary_cluster_losses_total", "Leases and takes that another node ended"),
     ("granary_cluster_seeds_total", "Copies of the replica from another node"),

@@ -5,6 +5,7 @@
 
 use std::{
     fs,
+    path::Path,
     process::Command,
     sync::{
         Arc,
@@ -14,9 +15,13 @@ use std::{
     time::Duration,
 };
 
+use granary::{
+    model::UnixMillis,
+    store::{Folder, Replica},
+};
 use serde_json::{Value, json};
 
-use super::{mongodb::Server, wait_until};
+use super::{mongodb::Server, need, python, wait_until};
 use crate::{
     daemon::{Daemon, client, request},
     remote_write::{minute, request as write_request, series},
@@ -260,4 +265,41 @@ fn each_acknowledged_sample_counts_once_whatever_is_killed_or_stopped() {
     }
     let last = cluster.wait_for_holder();
     cluster.check(last, batches, writes);
+}
+
+/// Runs a script of faults against three nodes; their disks must be equal afterwards.
+fn run_faults(options: &[&str]) {
+    let dir = tempfile::tempdir().unwrap();
+    let secantus = python().get_program().to_owned();
+    let secantus = Path::new(&secantus).with_file_name("secantusd-py");
+    let rounds = std::env::var("GRANARY_CLUSTER_ROUNDS").unwrap_or_else(|_| "11".to_owned());
+    let mut command = python();
+    command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/cluster_faults.py"));
+    command.args(["--granary", env!("CARGO_BIN_EXE_granary"), "--rounds", &rounds]);
+    command.arg("--secantus").arg(secantus).arg("--dir").arg(dir.path()).args(options);
+    let output = command.output().unwrap();
+    let [out, err] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+    eprintln!("{out}");
+    assert!(output.status.success(), "{err}");
+    let now = UnixMillis(jiff::Timestamp::now().as_millisecond());
+    let digests = ["0", "1", "2"].map(|node| {
+        let medium = Arc::new(Folder::new(&dir.path().join(node).join("data")).unwrap());
+        Replica::open(medium, None, now).unwrap().0.digest(now).unwrap()
+    });
+    for other in &digests[1..] {
+        digests[0].compare(other).unwrap();
+    }
+}
+
+#[test]
+#[ignore = "needs secantusdb, a server in Python; .ci/run installs it and runs this"]
+fn cuts_delays_lost_disks_and_strikes_lose_nothing_and_every_answer_is_right() {
+    run_faults(&[]);
+}
+
+#[test]
+#[ignore = "needs secantusdb and nginx; .ci/run installs them and runs this"]
+fn encrypted_nodes_with_keys_behind_a_load_balancer_lose_nothing() {
+    need("nginx");
+    run_faults(&["--tls", "--nginx", "--seed", "2"]);
 }

@@ -1,6 +1,6 @@
 //! The answers to a replica's commands.
 
-use super::{Event, Replica, Role};
+use super::{Event, NameUse, Replica, Role};
 use crate::replication::{
     entry::{STOPPED, ShardRow},
     medium::{Answer, Command, Fault},
@@ -58,12 +58,13 @@ impl Replica {
         if let Answer::Entries(entries) = &answer {
             self.applied_bytes = entries.iter().map(|entry| entry.body.len()).sum();
         }
+        let nonce = self.nonces.i64(..);
         let result = match &mut self.role {
             Role::Following(follower) => {
                 let reads_row =
                     self.row_ms.is_none_or(|last| now_ms >= last + self.timing.watch_ms);
                 follower
-                    .accept(answer, reads_row, state)
+                    .accept(answer, (reads_row, nonce), state)
                     .map(|followed| self.accept_followed(now_ms, followed, state, events))
             }
             Role::Taking(taker) => taker
@@ -119,6 +120,11 @@ impl Replica {
         let lane = &mut self.lanes[Lane::Log as usize];
         match followed {
             Followed::Continues => {}
+            Followed::Foreign(text) => {
+                lane.due_ms = now_ms + self.timing.cut_ms;
+                (self.row, self.caught_up_ms) = (None, None);
+                events.push(Event::Foreign(text));
+            }
             Followed::Nothing => {
                 lane.due_ms = now_ms + self.timing.follow_ms;
                 self.caught_up_ms = Some(now_ms);
@@ -175,7 +181,9 @@ impl Replica {
     /// Returns true if a member that has what was cut can take the shard. A node that is named as
     /// the holder but does not hold restarted, or lost the answer to its claim.
     fn may_take(&self, now_ms: u64, row: &ShardRow, applied: u64) -> bool {
-        let is_mine = row.holder.as_ref() == Some(&self.me) && row.beat != STOPPED;
+        let is_mine = self.name_use == NameUse::Own
+            && row.holder.as_ref() == Some(&self.me)
+            && row.beat != STOPPED;
         let is_member = row.members.contains_key(&self.me);
         is_member
             && (row.cut <= applied || is_on(Mutant::TakesBelowCut))
@@ -191,7 +199,7 @@ impl Replica {
         events: &mut Vec<Event>,
     ) {
         let Role::Taking(taker) = &self.role else { return };
-        let epoch = taker.epoch();
+        let (epoch, log) = (taker.epoch(), taker.log());
         match took {
             Took::Continues => {}
             Took::Lost => self.end_epoch(now_ms, events),
@@ -205,7 +213,8 @@ impl Replica {
                 // The lease of the take goes on.
                 let (lease, stops) = (std::mem::take(&mut self.lease), self.stops);
                 let lane = self.lanes[Lane::Lease as usize];
-                self.become_role(Role::Holding { epoch, insertion: None, cutter });
+                self.become_role(Role::Holding { epoch, log, insertion: None, cutter });
+                self.name_use = NameUse::Own;
                 (self.lease, self.stops) = (lease, stops);
                 self.lanes[Lane::Lease as usize].due_ms =
                     if lane.is_in_flight { 0 } else { lane.due_ms };

@@ -58,6 +58,9 @@ pub enum Event {
     Seeded,
     /// A snapshot could not be copied; the replica tries again.
     NotSeeded(ShardFault),
+    /// The database has another log than the one that the replica follows, or an older state of
+    /// it. Nothing of it is applied; the replica looks again later.
+    Foreign(String),
     /// The replica cannot continue.
     Damaged(String),
 }
@@ -87,6 +90,7 @@ enum Role {
     Taking(Taker),
     Holding {
         epoch: u64,
+        log: i64,
         insertion: Option<Insertion>,
         cutter: Cutter,
     },
@@ -94,6 +98,17 @@ enum Role {
     Damaged {
         leaves: Option<Command>,
     },
+}
+
+/// The use of the node's name by processes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum NameUse {
+    /// Before the first assignment, another process may use it.
+    Unknown,
+    /// The holder that the row names may be another process, whose lease may still be valid.
+    WasOthers,
+    /// Earlier processes have ended.
+    Own,
 }
 
 /// The roles of a shard on a node.
@@ -114,6 +129,7 @@ pub struct Replica {
     rank: Option<u32>,
     joins: bool,
     stops: bool,
+    name_use: NameUse,
     /// The time before which the node does not take the shard again.
     abstains_until_ms: u64,
     /// The time of the last read of the row.
@@ -148,6 +164,7 @@ impl Replica {
             rank: None,
             joins: false,
             stops: false,
+            name_use: NameUse::Unknown,
             abstains_until_ms: 0,
             row_ms: None,
             row: None,
@@ -161,6 +178,14 @@ impl Replica {
     /// the shard), and whether the node becomes a member.
     pub fn assign(&mut self, rank: Option<u32>, joins: bool) {
         (self.rank, self.joins) = (rank, joins);
+        if self.name_use == NameUse::Unknown {
+            self.name_use = NameUse::Own;
+        }
+    }
+
+    /// Notes that another process used this node's name, whose lease may still be valid.
+    pub fn note_other_process(&mut self) {
+        self.name_use = NameUse::WasOthers;
     }
 
     /// Returns the epoch that this node holds.
@@ -265,7 +290,8 @@ impl Replica {
     /// Returns true for a member, and for a node that becomes one.
     fn follows(&self) -> bool {
         let is_member = |row: &ShardRow| row.members.contains_key(&self.me);
-        self.joins || self.row.as_ref().is_some_and(is_member)
+        self.name_use != NameUse::Unknown
+            && (self.joins || self.row.as_ref().is_some_and(is_member))
     }
 
     fn command(&mut self, lane: Lane, now_ms: u64, state: &impl Shard) -> Option<Command> {
@@ -281,12 +307,14 @@ impl Replica {
             }
             (Lane::Lease, Role::Taking(taker)) if !taker.is_claiming() => {
                 self.lease.note_sent(now_ms, self.stops);
-                Some(Command::Beat { shard, epoch: taker.epoch(), stops: self.stops })
+                let (epoch, log, least) = (taker.epoch(), taker.log(), self.lease.least_beat());
+                Some(Command::Beat { shard, epoch, log, least, stops: self.stops })
             }
-            (Lane::Lease, Role::Holding { epoch, insertion, .. }) => {
+            (Lane::Lease, Role::Holding { epoch, log, insertion, .. }) => {
                 let stops = self.stops && insertion.is_none();
                 self.lease.note_sent(now_ms, stops);
-                Some(Command::Beat { shard, epoch: *epoch, stops })
+                let (epoch, log, least) = (*epoch, *log, self.lease.least_beat());
+                Some(Command::Beat { shard, epoch, log, least, stops })
             }
             (Lane::Cut, Role::Holding { cutter, .. }) => Some(cutter.command()),
             _ => None,

@@ -91,6 +91,7 @@ impl World {
                 self.checks.check_acked(shard, number, epoch, &self.memory);
                 self.checks.note_acked(shard, number, epoch, batches);
             }
+            Event::Foreign(text) => self.checks.fail(format!("FOREIGN {text}")),
             Event::Damaged(text) => self.checks.fail(format!("DAMAGED {text}")),
             Event::Took { epoch } => self.checks.note_took(shard, epoch, applied),
             Event::Seeded => self.checks.seeds += 1,

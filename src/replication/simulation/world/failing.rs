@@ -15,6 +15,7 @@ impl World {
             self.wiped = Some(node);
             for shard in 0..SHARDS {
                 self.shared.borrow_mut().disks.insert((node, shard), State::default());
+                self.shared.borrow_mut().origins.remove(&(node, shard));
             }
         }
         let life = self.nodes[node].life + 1;
