@@ -35,6 +35,8 @@ pub struct DashboardsAnswer {
 struct DashboardEntry {
     name: String,
     title: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    folder: Option<String>,
     version: Option<u64>,
     builtin: bool,
     changed: Option<i64>,
@@ -54,6 +56,8 @@ pub struct DashboardAnswer {
 #[derive(Deserialize)]
 struct DashboardTitle {
     title: String,
+    #[serde(default)]
+    folder: Option<String>,
 }
 
 /// Lists all dashboards.
@@ -66,10 +70,13 @@ pub fn list(store: &Store) -> Result<DashboardsAnswer, ObjectFault> {
         let titled = object
             .as_ref()
             .and_then(|found| serde_json::from_slice::<DashboardTitle>(&found.bytes).ok());
+        // A damaged dashboard can be deleted, or replaced under its name.
+        let DashboardTitle { title, folder } = titled
+            .unwrap_or_else(|| DashboardTitle { title: format!("{name} (damaged)"), folder: None });
         stored.push(DashboardEntry {
             name: name.to_owned(),
-            // A damaged dashboard can be deleted, or replaced under its name.
-            title: titled.map_or_else(|| format!("{name} (damaged)"), |titled| titled.title),
+            title,
+            folder,
             version: object.as_ref().map(|found| found.version),
             builtin: false,
             changed: object.map(|found| found.changed_at.0),
@@ -77,10 +84,11 @@ pub fn list(store: &Store) -> Result<DashboardsAnswer, ObjectFault> {
         ControlFlow::Continue(())
     })?;
     let builtin = builtin::names().filter_map(|name| {
-        let Dashboard { title, .. } = builtin::get(name)?;
+        let Dashboard { title, folder, .. } = builtin::get(name)?;
         Some(DashboardEntry {
             name: name.to_owned(),
             title,
+            folder,
             version: None,
             builtin: true,
             changed: None,

@@ -28,6 +28,7 @@ mod documents;
 mod error;
 mod expression_limits;
 mod graphite;
+mod moved;
 mod overview;
 mod pipeline;
 mod promql;
@@ -54,6 +55,7 @@ pub use expression_limits::ExpressionLimits;
 pub use graphite::{
     GraphiteStore, Line, NodeKinds, RenderAnswer, RenderRequest, TagsRequest, civil_text, list_tags,
 };
+pub use moved::{MovedAnswer, MovedRequest, MovedSeries, moved};
 pub use overview::{
     BoundedBytes, FullestFilesystem, HostAlerts, HostLines, HostsAnswer, HostsRemoved,
     ListedPartition, PartitionState, SenderEntry, SenderEpoch, SendersAnswer, SendersRemoved,

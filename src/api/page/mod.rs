@@ -21,9 +21,10 @@ use super::{health, scope::Scope};
 use crate::alerts::query_escaped;
 
 /// The paths of the views, and the names of their files in src/web/src/views.
-const VIEWS: [(&str, &str); 10] = [
+const VIEWS: [(&str, &str); 11] = [
     ("/hosts/{name}", "host"),
     ("/explore", "explore"),
+    ("/moved", "moved"),
     ("/dashboards", "dashboards"),
     ("/dashboards/{name}", "dashboard"),
     ("/alerts", "alerts"),

@@ -6,6 +6,7 @@
 mod cardinality;
 mod endpoints;
 mod hosts;
+mod moved;
 mod params;
 mod series_search;
 mod tail;
@@ -74,6 +75,7 @@ pub(super) fn routes(mut scope: Scope<'_, QueryParts>) {
     scope.compressed(Method::GET, "/api/v1/cardinality", cardinality::cardinality);
     scope.compressed(Method::GET, "/api/v1/find", series_search::find);
     scope.compressed(Method::GET, "/api/v1/facets", series_search::facets);
+    scope.compressed(Method::GET, "/api/v1/moved", moved::moved);
     scope.compressed(Method::GET, "/api/v1/hosts", hosts::hosts);
     scope.compressed(Method::GET, "/api/v1/hosts/sparklines", hosts::sparklines);
     // Exports and tails are not compressed: programs read exports as fast as they are written, and

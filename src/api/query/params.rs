@@ -38,7 +38,7 @@ pub(super) struct Params {
     merge: bool,
     /// `host,core`
     group_by: Option<String>,
-    top: Option<usize>,
+    pub(super) top: Option<usize>,
     bottom: Option<usize>,
     /// The number that `top` and `bottom` compare.
     by: Option<String>,

@@ -1,56 +1,31 @@
-//! Checks of a dashboard beyond its JSON form: counts, lengths, and fields that exclude each other.
+//! Checks of a dashboard beyond its JSON form: counts, lengths, and unique names.
 //!
 //! Must never know: JSON.
 
 use std::collections::BTreeSet;
 
-use super::{Dashboard, Panel, PanelKind, Query, QueryKind, SCHEMA, Variable};
-use crate::{
-    kept::{ObjectFault, check_line, check_text},
-    model::{Span, tag_pairs},
+use super::{
+    Dashboard, SCHEMA, Variable,
+    check_field::{
+        CheckResult, NAME_BYTES_MAX, TITLE_BYTES_MAX, check_count, check_optional_line, check_word,
+        fault,
+    },
+    check_panel::check_panel,
 };
+use crate::{kept::check_line, model::Span};
 
 /// The maximum number of panels of a dashboard.
 const PANELS_MAX: usize = 200;
-/// The maximum number of queries of a panel.
-const QUERIES_MAX: usize = 20;
 /// The maximum number of variables of a dashboard.
 const VARIABLES_MAX: usize = 20;
-/// The number of columns of the grid.
-const COLUMNS: u32 = 12;
-/// The maximum number of rows of the grid, and of one panel.
-const ROWS_MAX: u32 = 10_000;
-const PANEL_ROWS_MAX: u32 = 100;
-/// The maximum number of series in a ranking.
-const RANKED_MAX: u32 = 1000;
-/// The maximum lengths of texts, in bytes.
-const TITLE_BYTES_MAX: usize = 200;
-const NAME_BYTES_MAX: usize = 256;
-const ID_BYTES_MAX: usize = 64;
-const TAGS_BYTES_MAX: usize = 4096;
-const EXPRESSION_BYTES_MAX: usize = 8192;
-const TEXT_BYTES_MAX: usize = 20_000;
-
-type CheckResult = Result<(), ObjectFault>;
-
-fn fault(location: &str, problem: impl std::fmt::Display) -> ObjectFault {
-    ObjectFault::Invalid(format!("{location}: {problem}"))
-}
-
-fn check_count(location: &str, count: usize, most: usize) -> CheckResult {
-    if count > most {
-        return Err(fault(location, format!("{count} exceed the limit of {most}")));
-    }
-    Ok(())
-}
-
 pub(super) fn check_dashboard(dashboard: &Dashboard) -> CheckResult {
-    let Dashboard { schema, title, range, resolution, variables, panels } = dashboard;
+    let Dashboard { schema, title, folder, range, resolution, variables, panels } = dashboard;
     if *schema != SCHEMA {
         let problem = format!("{schema} is unknown; this daemon reads {SCHEMA}");
         return Err(fault("schema", problem));
     }
     check_line("title", title, TITLE_BYTES_MAX)?;
+    check_optional_line("folder", folder.as_deref(), TITLE_BYTES_MAX)?;
     check_span("range", range.as_deref())?;
     check_span("resolution", resolution.as_deref().filter(|word| *word != "auto"))?;
     check_count("variables", variables.len(), VARIABLES_MAX)?;
@@ -67,11 +42,22 @@ pub(super) fn check_dashboard(dashboard: &Dashboard) -> CheckResult {
     for (index, item) in panels.iter().enumerate() {
         let location = format!("panels[{index}]");
         check_panel(&location, item)?;
+        check_repeat(&location, item.repeat.as_deref(), &names)?;
         if !ids.insert(&item.id) {
             return Err(fault(&format!("{location}.id"), "another panel has it"));
         }
     }
     Ok(())
+}
+
+/// Checks that a panel is repeated for the values of a variable.
+fn check_repeat(location: &str, name: Option<&str>, names: &BTreeSet<&String>) -> CheckResult {
+    match name {
+        Some(name) if !names.iter().any(|known| *known == name) => {
+            Err(fault(&format!("{location}.repeat"), format!("there is no variable {name:?}")))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn check_span(location: &str, text: Option<&str>) -> CheckResult {
@@ -80,130 +66,11 @@ fn check_span(location: &str, text: Option<&str>) -> CheckResult {
     })
 }
 
-/// Checks that a word has only letters, digits and the characters of `others`, so that addresses
-/// and queries need no escapes.
-fn check_word(location: &str, word: &str, others: &str) -> CheckResult {
-    check_line(location, word, ID_BYTES_MAX)?;
-    if word.chars().any(|c| !c.is_ascii_alphanumeric() && !others.contains(c)) {
-        return Err(fault(location, format!("use letters, digits and {others:?}")));
-    }
-    Ok(())
-}
-
 fn check_variable(location: &str, variable: &Variable) -> CheckResult {
     let Variable { name, tag, metric, multi: _ } = variable;
     check_word(&format!("{location}.name"), name, "_")?;
     check_line(&format!("{location}.tag"), tag, NAME_BYTES_MAX)?;
     check_optional_line(&format!("{location}.metric"), metric.as_deref(), NAME_BYTES_MAX)
-}
-
-fn check_optional_line(location: &str, text: Option<&str>, bytes_max: usize) -> CheckResult {
-    text.map_or(Ok(()), |text| check_line(location, text, bytes_max))
-}
-
-/// Refuses a field that belongs to another kind.
-fn require_absent(location: &str, field: &str, is_present: bool, kind: &str) -> CheckResult {
-    if is_present {
-        return Err(fault(&format!("{location}.{field}"), format!("it is not allowed for {kind}")));
-    }
-    Ok(())
-}
-
-fn check_panel(location: &str, panel: &Panel) -> CheckResult {
-    check_word(&format!("{location}.id"), &panel.id, "_-")?;
-    check_text(&format!("{location}.title"), &panel.title, TITLE_BYTES_MAX)?;
-    let Panel { x, y, w, h, .. } = *panel;
-    if w == 0 || x.saturating_add(w) > COLUMNS {
-        let problem =
-            format!("columns {x} to {} are outside of 0 to {COLUMNS}", x.saturating_add(w));
-        return Err(fault(location, problem));
-    }
-    if h == 0 || h > PANEL_ROWS_MAX || y > ROWS_MAX {
-        let problem = format!(
-            "{h} rows from row {y} on: use 1 to {PANEL_ROWS_MAX} rows, and rows up to {ROWS_MAX}"
-        );
-        return Err(fault(location, problem));
-    }
-    match panel.kind {
-        PanelKind::Chart => check_chart(location, panel),
-        PanelKind::Text => check_text_panel(location, panel),
-    }
-}
-
-fn check_chart(location: &str, panel: &Panel) -> CheckResult {
-    require_absent(location, "text", panel.text.is_some(), "charts")?;
-    let unit = panel.unit.as_deref().unwrap_or_default();
-    check_text(&format!("{location}.unit"), unit, ID_BYTES_MAX)?;
-    let queries_location = format!("{location}.queries");
-    let Some(queries) = &panel.queries else {
-        return Err(fault(&queries_location, "add queries, or an empty list"));
-    };
-    check_count(&queries_location, queries.len(), QUERIES_MAX)?;
-    queries.iter().enumerate().try_for_each(|(index, query)| {
-        let location = format!("{queries_location}[{index}]");
-        match query.kind {
-            QueryKind::Metric => check_metric_query(&location, query),
-            QueryKind::Promql => check_promql_query(&location, query),
-        }
-    })
-}
-
-fn check_text_panel(location: &str, panel: &Panel) -> CheckResult {
-    let chart_fields = [
-        ("queries", panel.queries.is_some()),
-        ("display", panel.display.is_some()),
-        ("stacked", panel.stacked.is_some()),
-        ("log", panel.log.is_some()),
-        ("unit", panel.unit.is_some()),
-    ];
-    for (field, is_present) in chart_fields {
-        require_absent(location, field, is_present, "texts")?;
-    }
-    let location = format!("{location}.text");
-    let text = panel.text.as_deref().ok_or_else(|| fault(&location, "it is missing"))?;
-    check_text(&location, text, TEXT_BYTES_MAX)
-}
-
-fn check_metric_query(location: &str, query: &Query) -> CheckResult {
-    require_absent(location, "expression", query.expression.is_some(), "metrics")?;
-    require_absent(location, "legend", query.legend.is_some(), "metrics")?;
-    let field = format!("{location}.metric");
-    let metric = query.metric.as_deref().ok_or_else(|| fault(&field, "it is missing"))?;
-    check_line(&field, metric, NAME_BYTES_MAX)?;
-    let tags = query.tags.as_deref().unwrap_or_default();
-    let field = format!("{location}.tags");
-    check_text(&field, tags, TAGS_BYTES_MAX)?;
-    tag_pairs(tags).map_err(|cause| fault(&field, cause))?;
-    let group_by = query.group_by.as_deref().unwrap_or_default();
-    check_text(&format!("{location}.group_by"), group_by, TAGS_BYTES_MAX)?;
-    if query.top.is_some() && query.bottom.is_some() {
-        return Err(fault(location, "use top or bottom, not both"));
-    }
-    for (name, count) in [("top", query.top), ("bottom", query.bottom)] {
-        if count.is_some_and(|count| !(1..=RANKED_MAX).contains(&count)) {
-            return Err(fault(&format!("{location}.{name}"), format!("use 1 to {RANKED_MAX}")));
-        }
-    }
-    Ok(())
-}
-
-fn check_promql_query(location: &str, query: &Query) -> CheckResult {
-    let metric_fields = [
-        ("metric", query.metric.is_some()),
-        ("tags", query.tags.is_some()),
-        ("group_by", query.group_by.is_some()),
-        ("merge", query.merge.is_some()),
-        ("top", query.top.is_some()),
-        ("bottom", query.bottom.is_some()),
-    ];
-    for (field, is_present) in metric_fields {
-        require_absent(location, field, is_present, "PromQL")?;
-    }
-    let field = format!("{location}.expression");
-    let expression = query.expression.as_deref().ok_or_else(|| fault(&field, "it is missing"))?;
-    check_text(&field, expression, EXPRESSION_BYTES_MAX)?;
-    let legend = query.legend.as_deref().unwrap_or_default();
-    check_text(&format!("{location}.legend"), legend, TITLE_BYTES_MAX)
 }
 
 #[cfg(test)]
@@ -222,6 +89,19 @@ mod tests {
             "variables": [{ "name": "host", "tag": "host", "multi": true }], "panels": panels })
     }
 
+    /// Returns a dashboard of two charts, with another value at a path.
+    fn changed(path: &str, value: Value) -> Value {
+        let mut dashboard = dashboard_with(&[chart(), chart()]);
+        dashboard["panels"][1]["id"] = json!("b");
+        let (parent, field) = path.rsplit_once('/').unwrap();
+        dashboard.pointer_mut(parent).unwrap()[field] = value;
+        dashboard
+    }
+
+    fn repeated(value: Value, count: usize) -> Value {
+        Value::Array(vec![value; count])
+    }
+
     fn check(dashboard: &Value) -> Result<Dashboard, String> {
         Dashboard::read(&dashboard.to_string()).map_err(|fault| fault.to_string())
     }
@@ -234,21 +114,20 @@ mod tests {
             "kind": "chart", "queries": [{ "kind": "promql", "expression": "up", "legend": "{{a}}",
             "hidden": true }], "display": "avg_per_sec", "stacked": true, "log": false,
             "unit": "bytes" });
-        let dashboard = dashboard_with(&[chart(), text, promql]);
+        let gauge = json!({ "id": "d", "x": 0, "y": 8, "w": 3, "h": 4, "title": "D",
+            "kind": "gauge", "queries": [], "unit": "percent", "reduce": "max", "min": 0.0,
+            "max": 100.0, "thresholds": [{ "level": "good" }, { "from": 90.0, "level": "bad" }],
+            "repeat": "host" });
+        let row = json!({ "id": "e", "x": 0, "y": 7, "w": 12, "h": 1, "title": "Row",
+            "kind": "row", "repeat": "host", "folded": true });
+        let mut dashboard = dashboard_with(&[chart(), text, promql, gauge, row]);
+        dashboard["folder"] = json!("Servers");
         let read = check(&dashboard).unwrap();
         assert_eq!(serde_json::to_value(&read).unwrap(), dashboard);
     }
 
     #[test]
     fn faults_are_reported_with_their_location() {
-        let changed = |path: &str, value: Value| {
-            let mut dashboard = dashboard_with(&[chart(), chart()]);
-            dashboard["panels"][1]["id"] = json!("b");
-            let (parent, field) = path.rsplit_once('/').unwrap();
-            dashboard.pointer_mut(parent).unwrap()[field] = value;
-            dashboard
-        };
-        let repeated = |value: Value, count: usize| Value::Array(vec![value; count]);
         for (path, value, expected) in [
             ("/schema", json!(2), "schema: 2 is unknown; this daemon reads 1"),
             ("/title", json!(" "), "title: it is empty"),
@@ -298,5 +177,34 @@ mod tests {
         }
         let text = Dashboard::read("[").unwrap_err().to_string();
         assert!(text.contains("EOF"), "{text}");
+    }
+
+    #[test]
+    fn faults_of_rows_values_and_folders_are_reported_with_their_location() {
+        for (path, value, expected) in [
+            ("/panels/1/kind", json!("row"), "panels[1].queries: it is not allowed for rows"),
+            ("/panels/1/folded", json!(true), "panels[1].folded: it is not allowed for charts"),
+            ("/panels/1/reduce", json!("last"), "panels[1].reduce: it is not allowed for charts"),
+            ("/panels/1/repeat", json!("dc"), "panels[1].repeat: there is no variable \"dc\""),
+            (
+                "/panels/1/thresholds",
+                json!([{ "from": 2, "level": "warn" }, { "from": 1, "level": "bad" }]),
+                "panels[1].thresholds[1]: 1 is not larger than the threshold before",
+            ),
+            (
+                "/panels/1/thresholds",
+                json!([{ "from": 1, "level": "ugly" }]),
+                "panels[1].thresholds[0].level: unknown variant `ugly`",
+            ),
+            (
+                "/panels/1/thresholds",
+                repeated(json!({ "level": "good" }), 11),
+                "panels[1].thresholds: 11 exceed the limit of 10",
+            ),
+            ("/folder", json!(""), "folder: it is empty"),
+        ] {
+            let message = check(&changed(path, value)).unwrap_err();
+            assert!(message.starts_with(expected), "{path}: {message}");
+        }
     }
 }

@@ -4,6 +4,8 @@
 
 pub(super) mod builtin;
 mod check;
+mod check_field;
+mod check_panel;
 
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +23,9 @@ pub struct Dashboard {
     pub schema: u32,
     /// The title.
     pub title: String,
+    /// The folder in the list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<String>,
     /// The initial time range, such as `6h`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub range: Option<String>,
@@ -49,7 +54,7 @@ pub struct Variable {
     pub multi: bool,
 }
 
-/// A rectangle with a chart or a text; its kind determines the other fields.
+/// A rectangle with values or a text, or a row of panels; its kind determines the other fields.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "docs/page.md explains each")]
@@ -76,16 +81,76 @@ pub struct Panel {
     pub unit: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reduce: Option<Reduction>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thresholds: Option<Vec<Threshold>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeat: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folded: Option<bool>,
 }
 
-/// The content of a panel.
+/// The content of a panel. All but texts and rows show the results of queries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PanelKind {
-    /// A chart of the results of its queries.
+    /// Lines over time.
     Chart,
     /// A text.
     Text,
+    /// The value of each series as a number.
+    Stat,
+    /// The value of each series as a part of a range.
+    Gauge,
+    /// A row for each series.
+    Table,
+    /// A bar for each series, the longest first.
+    Bars,
+    /// All series as colours.
+    Heatmap,
+    /// The states of each series over time.
+    States,
+    /// A heading that folds the panels below it, up to the next row.
+    Row,
+}
+
+/// The number that summarizes a series over the time range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[expect(missing_docs, reason = "the names describe the numbers")]
+pub enum Reduction {
+    Last,
+    Avg,
+    Min,
+    Max,
+    Sum,
+}
+
+/// A value from which on numbers have another level.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Threshold {
+    /// The lowest value of the level; none for the lowest level.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<f64>,
+    /// The meaning of the values, which determines their colour.
+    pub level: ThresholdLevel,
+}
+
+/// The meaning of a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[expect(missing_docs, reason = "the names describe the levels")]
+pub enum ThresholdLevel {
+    None,
+    Good,
+    Warn,
+    Bad,
 }
 
 /// A query; its kind determines the other fields.

@@ -214,22 +214,26 @@ test("a dashboard of Grafana is imported, with what it lacks, and drawn", async 
     },
     panels: [
       panel("timeseries", "Load", 'avg_over_time(system_load_1m{host="$node"}[$__interval])'),
-      panel("timeseries", "Wrong", "sum(a, b)"),
+      panel("timeseries", "Wrong", "topk(a, b, c)"),
       panel("gauge", "Load now", 'system_load_1m{host=~"$node"}'),
+      panel("nodeGraph", "Nodes", 'system_load_5m{host=~"$node"}'),
     ],
   };
   await page.goto("/dashboards");
   await clickButton(page, "Import");
   const dialog = page.getByRole("dialog");
   await dialog.getByRole("textbox", { name: "JSON" }).fill(JSON.stringify(grafana));
-  await expect(dialog).toContainText("3 panels to import");
+  await expect(dialog).toContainText("4 panels to import");
   await expect(dialog).toContainText(/Rejected expressions \(parse error: .*\): Wrong/);
-  await expect(dialog).toContainText("Panels of type gauge show lines: Load now");
+  await expect(dialog).toContainText("Panels of type nodeGraph show lines: Nodes");
   await dialog.getByRole("button", { name: "Import", exact: true }).click();
   await expect(page).toHaveURL("/dashboards/from-grafana");
   const { panels } = (await storedDashboard(daemon, "from-grafana")).dashboard;
-  expect(panels.map(({ title }) => title)).toEqual(["Load", "Wrong", "Load now"]);
-  for (const title of ["Load", "Load now"]) {
+  expect(panels.map(({ title }) => title)).toEqual(["Load", "Wrong", "Load now", "Nodes"]);
+  await expect(
+    page.locator('[data-values="Load now"]').locator(".gauges li").first(),
+  ).toBeVisible();
+  for (const title of ["Load", "Nodes"]) {
     const drawn = await drawnChart(page, title);
     expect(Object.keys(drawn.series).length).toBeGreaterThan(0);
   }

@@ -11,6 +11,7 @@ export const VIEWS: { name: string; path: string; linkText?: string }[] = [
   { name: "host", path: `/hosts/${HOST}` },
   { name: "explore", path: "/explore", linkText: "Explore" },
   { name: "explore with a metric", path: "/explore?metric=system_load_1m&range=6h" },
+  { name: "moved", path: `/moved?tags=host=${HOST}&range=1h` },
   { name: "dashboards", path: "/dashboards", linkText: "Dashboards" },
   { name: "dashboard", path: "/dashboards/hosts" },
   { name: "dashboard in edit mode", path: "/dashboards/hosts?edit=1" },

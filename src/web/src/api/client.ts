@@ -189,6 +189,10 @@ export const api = {
     get<t.ChartAnswer>("/api/v1/chart", { ...params }, signal),
   series: (params: { metric?: string; tags?: string }, signal?: AbortSignal) =>
     get<t.SeriesAnswer>("/api/v1/series", params, signal),
+  moved: (
+    params: { metric?: string; tags?: string; start: number; end: number; top?: number },
+    signal?: AbortSignal,
+  ) => get<t.MovedAnswer>("/api/v1/moved", params, signal),
   find: (params: { q: string; limit?: number }, signal?: AbortSignal) =>
     get<t.FindAnswer>("/api/v1/find", params, signal),
   facets: (params: { metric: string; tags?: string }, signal?: AbortSignal) =>

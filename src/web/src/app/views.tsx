@@ -11,6 +11,7 @@ const views: [RegExp, Lazy][] = [
   [/^\/$/, lazy(async () => (await import("../views/fleet")).Fleet)],
   [/^\/hosts\/[^/]+$/, lazy(async () => (await import("../views/host")).HostView)],
   [/^\/explore$/, lazy(async () => (await import("../views/explore")).Explore)],
+  [/^\/moved$/, lazy(async () => (await import("../views/moved")).Moved)],
   [/^\/dashboards$/, lazy(async () => (await import("../views/dashboards")).Dashboards)],
   [/^\/dashboards\/[^/]+$/, lazy(async () => (await import("../views/dashboard")).DashboardView)],
   [/^\/alerts$/, lazy(async () => (await import("../views/alerts")).Alerts)],

@@ -20,7 +20,9 @@ export interface ChartSpecProps {
   unit?: string | undefined;
   /** True if gauges have a band from min to max. */
   band?: boolean | undefined;
-  threshold?: Threshold | undefined;
+  thresholds?: readonly Threshold[] | undefined;
+  /** True for a heat map, unless the reader chooses lines. */
+  heat?: boolean | undefined;
   /** Tags that label series, even when all are equal. */
   labels?: readonly string[] | undefined;
   /** A derivation of the drawn series; the object is a constant. */
@@ -47,7 +49,8 @@ export interface ChartSpec {
   axisTop: number | undefined;
   unit: string | undefined;
   band: boolean;
-  threshold: Threshold | undefined;
+  thresholds: readonly Threshold[] | undefined;
+  heat: boolean;
   labels: readonly string[] | undefined;
   derive: Derive | undefined;
 }
@@ -63,7 +66,8 @@ export function specOf(props: ChartSpecProps): ChartSpec {
     axisTop: props.axisTop,
     unit: props.unit,
     band: props.band ?? true,
-    threshold: props.threshold,
+    thresholds: props.thresholds,
+    heat: props.heat ?? false,
     labels: props.labels,
     derive: props.derive,
   };

@@ -120,7 +120,7 @@ export function Chart(props: ChartProps) {
           tabIndex={0}
           role="application"
           aria-roledescription="chart"
-          aria-label={`${title}. Arrow keys read values, plus and minus zoom, 0 goes back, F fills the screen.`}
+          aria-label={`${title}. Arrow keys read values, plus and minus zoom, 0 goes back, M ranks what moved, F fills the screen.`}
         />
         <div class="plot-tip" ref={tip} hidden />
         <Notice live={live} />

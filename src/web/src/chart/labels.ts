@@ -8,7 +8,7 @@ interface Named {
 }
 
 /** Tags that name a host, which readers look for first. */
-const HOST_TAGS = ["host", "hostname", "instance", "node"];
+export const HOST_TAGS: readonly string[] = ["host", "hostname", "instance", "node"];
 
 /**
  * A label for each series: metric, tags and number, as far as they differ. Tags that are not needed

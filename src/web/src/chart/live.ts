@@ -23,10 +23,11 @@ import { annotationsAt, type Threshold } from "./marks";
 import { Overlay } from "./overlay";
 import { BANDS_MAX, Plot } from "./plot";
 import { listen } from "./pointer";
+import { movedPath, scopeOf } from "./moved-path";
 import { registerChart } from "./registry";
 import { readState, shownFlags, type ChartState } from "./state";
 import type { Annotation } from "../api/types";
-import { address } from "../app/address";
+import { address, navigate } from "../app/address";
 import type { ChartSpec } from "./chart-spec";
 
 /** The elements that are written outside of components. */
@@ -92,7 +93,8 @@ export class LiveChart implements Follower {
     this.isHeatByDefault = computed(() => {
       const restCount = this.loader.data.value?.rest.length ?? 0;
       const shownCount = this.rows.value.filter(({ shown }) => shown).length;
-      return !this.isStacked.value && shownCount + (this.hasRest ? restCount : 0) > LINES_MAX;
+      const isMany = shownCount + (this.hasRest ? restCount : 0) > LINES_MAX;
+      return !this.isStacked.value && (isMany || this.spec.value.heat);
     });
     this.isHeat = computed(
       () => !this.isStacked.value && (this.state.value.heat ?? this.isHeatByDefault.value),
@@ -107,9 +109,9 @@ export class LiveChart implements Follower {
 
   /** The alerts' thresholds, unless the chart draws derived series. */
   private makeThresholds(): Threshold[] {
-    const { queries, derive, threshold } = this.spec.value;
+    const { queries, derive, thresholds } = this.spec.value;
     const data = this.loader.data.value;
-    if (threshold) return [threshold];
+    if (thresholds) return [...thresholds];
     if (!data || derive || this.isStacked.value) return [];
     return thresholdsOf(alertLines.value, queries, data.series);
   }
@@ -205,10 +207,18 @@ export class LiveChart implements Follower {
         source: this,
         onPointerHeight: (y, x) => this.showNearest(y, x),
         fullScreen,
+        onStretch: (start, end) => this.openMoved(start, end),
       }),
       () => plot.destroy(),
     ];
     return () => stops.forEach((stop) => stop());
+  }
+
+  /** Opens the view of the series that moved in a stretch of time. */
+  openMoved(start: number, end: number): void {
+    const { zone } = this.frame.window.peek();
+    const series = this.loader.data.peek()?.series ?? [];
+    navigate(movedPath(scopeOf(series), { start, end, zone }));
   }
 
   private draw(): void {

@@ -67,6 +67,10 @@ export function More({ live, changeState }: MoreProps) {
             onSelect: () =>
               changeState({ compare: live.comparison.peek() === value ? undefined : value }),
           })),
+          {
+            label: "What moved?",
+            onSelect: () => live.openMoved(window().start, window().end),
+          },
           { label: "Copy link", onSelect: () => void copyText(linkTo(window(), false)) },
           {
             label: "Copy link to this time range",

@@ -12,6 +12,8 @@ export interface Gestures {
   /** The pointer's distances from the top and the left of the area, when it moves. */
   onPointerHeight: (y: number | undefined, x?: number) => void;
   fullScreen: () => void;
+  /** Called with a stretch of time that was selected with Alt. */
+  onStretch: (start: number, end: number) => void;
 }
 
 /** A shorter drag is a click. */
@@ -42,7 +44,7 @@ export function listen(root: HTMLElement, gestures: Gestures): () => void {
       return;
     }
     root.setPointerCapture(event.pointerId);
-    drag.begin(event.clientX - left, event.shiftKey);
+    drag.begin(event.clientX - left, actionOf(event));
   });
   listenFor("pointerup", () => drag.end());
   listenFor("pointercancel", () => drag.cancel());
@@ -61,8 +63,15 @@ export function listen(root: HTMLElement, gestures: Gestures): () => void {
   return () => abort.abort();
 }
 
+/** The action of a drag: Shift moves in time, Alt ranks what moved. */
+type DragAction = "zoom" | "pan" | "moved";
+
+function actionOf({ shiftKey, altKey }: MouseEvent): DragAction {
+  return shiftKey ? "pan" : altKey ? "moved" : "zoom";
+}
+
 class Drag {
-  private start: { x: number; isPan: boolean; startTime: number } | undefined;
+  private start: { x: number; action: DragAction } | undefined;
   private x = 0;
 
   constructor(private readonly gestures: Gestures) {}
@@ -71,26 +80,28 @@ class Drag {
     return this.start !== undefined;
   }
 
-  begin(x: number, isPan: boolean): void {
+  begin(x: number, action: DragAction): void {
     this.x = x;
-    this.start = { x, isPan, startTime: this.gestures.plot.timeAt(x) };
+    this.start = { x, action };
   }
 
   moveTo(x: number): void {
     const { plot, overlay } = this.gestures;
     this.x = Math.min(Math.max(x, 0), plot.area.width);
     if (!this.start) return;
-    if (!this.start.isPan) overlay.select(this.start.x, this.x);
+    if (this.start.action !== "pan") overlay.select(this.start.x, this.x);
     else overlay.root.classList.add("is-panned");
   }
 
   end(): void {
-    const { plot, frame } = this.gestures;
+    const { plot, frame, onStretch } = this.gestures;
     const start = this.start;
     this.cancel();
     if (!start || Math.abs(this.x - start.x) < DRAG_MIN_PX) return;
-    if (start.isPan) frame.pan((start.x - this.x) / plot.area.width);
-    else frame.zoom(plot.timeAt(start.x), plot.timeAt(this.x));
+    const [from, to] = [plot.timeAt(start.x), plot.timeAt(this.x)];
+    if (start.action === "pan") frame.pan((start.x - this.x) / plot.area.width);
+    else if (start.action === "moved") onStretch(Math.min(from, to), Math.max(from, to));
+    else frame.zoom(from, to);
   }
 
   cancel(): void {
@@ -101,7 +112,9 @@ class Drag {
 }
 
 /** Handles a key; returns whether the key has an action. */
-function handleKey(event: KeyboardEvent, { plot, frame, source, fullScreen }: Gestures): boolean {
+function handleKey(event: KeyboardEvent, gestures: Gestures): boolean {
+  const { plot, frame, source, fullScreen, onStretch } = gestures;
+  const stretch = () => onStretch(frame.window.peek().start, frame.window.peek().end);
   if (event.ctrlKey || event.metaKey || event.altKey) return false;
   const step = (points: number) => {
     const { times } = plot.drawn;
@@ -126,6 +139,8 @@ function handleKey(event: KeyboardEvent, { plot, frame, source, fullScreen }: Ge
     Backspace: () => frame.back(),
     f: fullScreen,
     F: fullScreen,
+    m: stretch,
+    M: stretch,
     Escape: () => frame.cursor.leave(source),
   };
   const action = actions[event.key];

@@ -26,8 +26,8 @@ export function Dashboards() {
   const { data, error, reload } = found.value;
   const close = () => (open.value = undefined);
   const all = data?.dashboards ?? [];
-  const shown = all.filter(({ name, title }) =>
-    `${name} ${title}`.toLowerCase().includes(words.value.trim().toLowerCase()),
+  const shown = all.filter(({ name, title, folder = "" }) =>
+    `${name} ${title} ${folder}`.toLowerCase().includes(words.value.trim().toLowerCase()),
   );
   const taken = all.map(({ name }) => name);
   return (
@@ -62,7 +62,7 @@ export function Dashboards() {
           <p>A dashboard groups charts and texts.</p>
         </Empty>
       ) : (
-        <List entries={shown} onDelete={(entry) => (open.value = { dialog: "delete", entry })} />
+        <Folders entries={shown} onDelete={(entry) => (open.value = { dialog: "delete", entry })} />
       )}
       {open.value?.dialog === "new" ? <NewDialog taken={taken} onClose={close} /> : null}
       {open.value?.dialog === "import" ? <ImportDialog taken={taken} onClose={close} /> : null}
@@ -73,7 +73,30 @@ export function Dashboards() {
   );
 }
 
-function List(props: { entries: DashboardEntry[]; onDelete: (entry: DashboardEntry) => void }) {
+interface ListProps {
+  entries: DashboardEntry[];
+  onDelete: (entry: DashboardEntry) => void;
+}
+
+/** The dashboards of each folder; those without a folder first. */
+function Folders({ entries, onDelete }: ListProps) {
+  const names = [...new Set(entries.map(({ folder = "" }) => folder))];
+  const folders = names
+    .sort((a, b) => a.localeCompare(b))
+    .map((name) => [name, entries.filter(({ folder = "" }) => folder === name)] as const);
+  return (
+    <>
+      {folders.map(([folder, entries]) => (
+        <section key={folder} aria-label={folder || "Dashboards without a folder"}>
+          {folder && <h2 class="section-title">{folder}</h2>}
+          <List entries={entries} onDelete={onDelete} />
+        </section>
+      ))}
+    </>
+  );
+}
+
+function List(props: ListProps) {
   return (
     <ul class="dashboards">
       {props.entries.map((entry) => (

@@ -10,6 +10,7 @@ import { Chart } from "../chart/chart";
 import { TimeControls } from "../chart/controls";
 import { useTimeFrame, type TimeFrame } from "../chart/frame";
 import { loadEarly } from "../chart/load";
+import { MovedLink } from "../chart/moved-link";
 import { rememberSeries } from "../chart/load-metrics";
 import { dataSpecOf, specOf } from "../chart/chart-spec";
 import { escapeReordering } from "../model/harmless";
@@ -47,6 +48,7 @@ function Host({ name }: { name: string }) {
   return (
     <>
       <HostHead name={name}>
+        <MovedLink frame={frame} tags={tagsOfHost(name)} />
         <AnnotateButton frame={frame} tags={tagsOfHost(name)} />
       </HostHead>
       <TimeControls frame={frame} />

@@ -12,6 +12,7 @@ export interface DashboardEntry {
   version: number | null;
   builtin: boolean;
   changed: number | null;
+  folder?: string;
 }
 
 /** `/api/v1/dashboards/NAME` */
@@ -31,6 +32,7 @@ export interface DashboardSaved {
 export interface Dashboard {
   schema: 1;
   title: string;
+  folder?: string;
   range?: string;
   resolution?: string;
   variables: Variable[];
@@ -46,7 +48,7 @@ export interface Variable {
   multi: boolean;
 }
 
-export type Panel = ChartPanel | TextPanel;
+export type Panel = ChartPanel | TextPanel | RowPanel;
 
 interface PanelArea {
   id: string;
@@ -56,15 +58,43 @@ interface PanelArea {
   y: number;
   w: number;
   h: number;
+  /** The variable for each of whose values the panel is repeated. */
+  repeat?: string;
 }
 
+/** The forms in which the results of queries are shown. */
+export type ValuesKind = "chart" | "stat" | "gauge" | "table" | "bars" | "heatmap" | "states";
+
+/** The number that summarizes a series over the time range. */
+export type Reduction = "last" | "avg" | "min" | "max" | "sum";
+
+export type Level = "none" | "good" | "warn" | "bad";
+
+export interface PanelThreshold {
+  /** The lowest value of the level; missing for the lowest level. */
+  from?: number;
+  level: Level;
+}
+
+/** A panel with the results of queries. */
 export interface ChartPanel extends PanelArea {
-  kind: "chart";
+  kind: ValuesKind;
   queries: PanelQuery[];
   display?: Display;
   stacked?: boolean;
   log?: boolean;
   unit?: string;
+  /** The last value by default; for panels of single values. */
+  reduce?: Reduction;
+  min?: number;
+  max?: number;
+  thresholds?: PanelThreshold[];
+}
+
+/** A heading that folds the panels below it, up to the next row. */
+export interface RowPanel extends PanelArea {
+  kind: "row";
+  folded?: boolean;
 }
 
 export interface TextPanel extends PanelArea {

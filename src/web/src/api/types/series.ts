@@ -41,6 +41,29 @@ export interface ChartSeries extends SeriesEntry {
 export type Display =
   "avg" | "avg_per_sec" | "sum_per_sec" | "total" | "min" | "max" | "count" | "first" | "last";
 
+/** `/api/v1/moved`: the series that differ most from the same length of time before. */
+export interface MovedAnswer {
+  resolution: string;
+  before: number;
+  start: number;
+  end: number;
+  compared: number;
+  moved: number;
+  series: MovedSeries[];
+  notes: string[];
+}
+
+export interface MovedSeries extends SeriesEntry {
+  display: Display;
+  /** The rank, in typical deviations. */
+  score: number;
+  /** `null` for a series that begins. */
+  median_before: number | null;
+  /** `null` for a series that ends. */
+  mean_during: number | null;
+  points: [number, number | null][];
+}
+
 /** `/api/v1/series` */
 export interface SeriesAnswer {
   total: number;

@@ -1,8 +1,10 @@
 /** The history of a rule's alerts: duration, value and acknowledgement of each episode. */
-import { api } from "../../api/client";
+import { api, now } from "../../api/client";
 import { useResource } from "../../api/resource";
 import type { AlertEpisode, AlertingRule, RuleGroup } from "../../api/types";
+import { movedPath, scopeOf } from "../../chart/moved-path";
 import { countWithNoun, lengthText } from "../../model/words";
+import { HOUR, MINUTE } from "../../model/zone";
 import { Ago } from "../../parts/ago";
 import { Failed, Loading } from "../../parts/states";
 import { Table, type Column } from "../../parts/table";
@@ -18,7 +20,11 @@ const COLUMNS: (string | Column)[] = [
   { name: "For", isNumber: true },
   { name: "Last value", isNumber: true },
   "Acknowledged by",
+  "Cause",
 ];
+/** The time range before an episode in which its cause may be, and the longest time range. */
+const CAUSE_BEFORE_MS = 10 * MINUTE;
+const CAUSE_MAX_MS = 6 * HOUR;
 
 export function HistoryCard({ rule, group }: { rule: AlertingRule; group: RuleGroup }) {
   const request = { rule: rule.name, group: group.name, file: group.file, limit: ROWS_MAX };
@@ -44,7 +50,11 @@ export function HistoryCard({ rule, group }: { rule: AlertingRule; group: RuleGr
       ) : (
         <Table label="Episodes" class="history" columns={COLUMNS}>
           {episodes.map((episode) => (
-            <EpisodeRow key={JSON.stringify([episode.labels, episode.firedAt])} episode={episode} />
+            <EpisodeRow
+              key={JSON.stringify([episode.labels, episode.firedAt])}
+              episode={episode}
+              forMs={rule.duration * 1000}
+            />
           ))}
         </Table>
       )}
@@ -55,7 +65,7 @@ export function HistoryCard({ rule, group }: { rule: AlertingRule; group: RuleGr
   );
 }
 
-function EpisodeRow({ episode }: { episode: AlertEpisode }) {
+function EpisodeRow({ episode, forMs }: { episode: AlertEpisode; forMs: number }) {
   const { state, labels, seconds, value, acknowledged } = episode;
   const pairs = Object.entries(labels).filter(([name]) => name !== "alertname");
   const from = instantOf(episode.firedAt);
@@ -86,6 +96,19 @@ function EpisodeRow({ episode }: { episode: AlertEpisode }) {
       </td>
       <td class="num nowrap">{valueText(value)}</td>
       <td title={acknowledged?.comment}>{acknowledged?.by ?? "–"}</td>
+      <td class="nowrap">
+        {from !== undefined && <Cause episode={episode} from={from - forMs} />}
+      </td>
     </tr>
+  );
+}
+
+/** A link to the series of the alert's host that moved when the condition began. */
+function Cause({ episode: { labels, seconds }, from }: { episode: AlertEpisode; from: number }) {
+  const start = from - CAUSE_BEFORE_MS;
+  const until = seconds === null ? now() : from + seconds * 1000;
+  const end = Math.min(Math.max(until, from + CAUSE_BEFORE_MS), start + CAUSE_MAX_MS, now());
+  return (
+    <a href={movedPath(scopeOf([{ metric: "", tags: labels }]), { start, end })}>What moved?</a>
   );
 }

@@ -4,6 +4,7 @@ import {
   alertsOf,
   chosenSeverities,
   commonLabels,
+  exactSearch,
   filterAlerts,
   firingOn,
   groupsOf,
@@ -65,6 +66,8 @@ it("sorts alerts by state, severity and age, with silenced alerts last", () => {
   expect(filterAlerts(listed, "HOST=ne", "").map(({ alert }) => alert.labels["host"])).toEqual([
     "new",
   ]);
+  const exactly = (host: string) => filterAlerts(listed, exactSearch("host", host), "").length;
+  expect([exactly("new"), exactly("ne")]).toEqual([1, 0]);
   expect(filterAlerts(listed, "", "silenced")).toHaveLength(1);
   expect(filterAlerts(listed, "warning", "firing")).toHaveLength(2);
 });

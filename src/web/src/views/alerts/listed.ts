@@ -118,6 +118,15 @@ export function firingOn(listed: readonly ListedAlert[], host: string): ListedAl
   );
 }
 
+/** The search for the alerts with exactly this value of a label. */
+export function exactSearch(name: string, value: string): string {
+  return `${name}="${value}"`;
+}
+
+/** A word in quotes, `host="web 1"`, is a whole label; other words occur anywhere. */
+const SEARCHED_WORD = /[^\s="]+="[^"]*"|\S+/g;
+const EXACT_WORD = /^([^\s="]+)="([^"]*)"$/;
+
 /** The alerts in a state whose labels and annotations contain all words of a text. */
 export function filterAlerts(
   listed: readonly ListedAlert[],
@@ -125,15 +134,19 @@ export function filterAlerts(
   state: string,
   severities: readonly string[] = [],
 ): ListedAlert[] {
-  const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+  const words = text.toLowerCase().match(SEARCHED_WORD) ?? [];
   return listed.filter((row) => {
     const { alert } = row;
     const shownState = isSilenced(row) ? "silenced" : alert.state;
     if (state !== "" && state !== shownState) return false;
     if (severities.length > 0 && !severities.includes(severityOf(alert))) return false;
     const texts = [...Object.entries(alert.labels), ...Object.entries(alert.annotations)];
-    const all = texts.map(([name, value]) => `${name}=${value}`.toLowerCase()).join("\n");
-    return words.every((word) => all.includes(word));
+    const lines = texts.map(([name, value]) => `${name}=${value}`.toLowerCase());
+    const all = lines.join("\n");
+    return words.every((word) => {
+      const [, name, value] = EXACT_WORD.exec(word) ?? [];
+      return name === undefined ? all.includes(word) : lines.includes(`${name}=${value ?? ""}`);
+    });
   });
 }
 

@@ -124,10 +124,12 @@ function MeasuredChart({ rule }: { rule: Rule }) {
   const comparison = rule.type === "alerting" ? comparisonOf(rule.query) : undefined;
   const expression = comparison?.text ?? rule.query;
   const queries = useMemo(() => [{ kind: "promql" as const, expression }], [expression]);
-  const threshold = comparison && {
-    value: comparison.value,
-    label: `${rule.name} ${comparison.operator} ${comparison.value}`,
-  };
+  const thresholds = comparison && [
+    {
+      value: comparison.value,
+      label: `${rule.name} ${comparison.operator} ${comparison.value}`,
+    },
+  ];
   return (
     <section class="section rule-chart">
       <TimeControls frame={frame} />
@@ -136,7 +138,7 @@ function MeasuredChart({ rule }: { rule: Rule }) {
         id="rule"
         frame={frame}
         queries={queries}
-        threshold={threshold}
+        thresholds={thresholds}
       />
     </section>
   );

@@ -23,6 +23,9 @@ it("counts each run of steps that lasts as long as the rule waits", () => {
   ]);
   expect(found.series).toBe(2);
   expect(found.totalMs).toBe(3 * STEP);
+  expect(wouldFire(matrix([1, 2, 3]), STEP, 7 * MINUTE).spans).toEqual([
+    { start: 3 * STEP, end: 4 * STEP },
+  ]);
 });
 
 it("counts a single step when the wait is shorter than a step, and overlaps once", () => {

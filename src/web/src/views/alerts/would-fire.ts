@@ -17,11 +17,12 @@ export interface WouldFire {
 }
 
 /**
- * The spans of a rule whose expression was evaluated at each step. An alert fires after `forMs`; a
- * wait that is shorter than a step cannot be checked, and counts as over.
+ * The spans of a rule whose expression was evaluated at each step. An alert fires after `forMs`,
+ * rounded up to whole steps; a wait that is shorter than a step cannot be checked, and counts as
+ * over.
  */
 export function wouldFire(matrix: PromqlMatrix, stepMs: number, forMs: number): WouldFire {
-  const waitMs = Math.floor(forMs / stepMs) * stepMs;
+  const waitMs = forMs < stepMs ? 0 : Math.ceil(forMs / stepMs) * stepMs;
   const bySeries = matrix.result.map(({ values }) =>
     runsOf(
       values.map(([seconds]) => Math.round(seconds * 1000)),

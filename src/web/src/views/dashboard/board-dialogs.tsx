@@ -5,12 +5,14 @@ import type { Dashboard, Panel, Variable } from "../../api/types";
 import type { TimeFrame } from "../../chart/frame";
 import type { ChosenValues } from "../../queries/variables";
 import { ConflictDialog } from "./conflict-dialog";
+import { FolderDialog } from "./folder-dialog";
 import { NameDialog } from "./name-dialog";
 import { ChartEditor, TextEditor } from "./panel-editor";
+import { RowEditor } from "./row-editor";
 import { VariablesDialog } from "./variables-dialog";
 
 export type Dialogs =
-  | { dialog: "variables" | "save-as" }
+  | { dialog: "variables" | "save-as" | "folder" }
   | { dialog: "panel"; panel: Panel; isNew: boolean }
   | { dialog: "conflict"; found: number | null };
 
@@ -25,6 +27,7 @@ interface Props {
   onClose: () => void;
   onPanel: (panel: Panel, isNew: boolean) => void;
   onVariables: (variables: Variable[]) => void;
+  onFolder: (folder: string) => void;
   onSaveAs: (name: string, title: string) => Promise<void>;
   onOverwrite: (version: number | null) => Promise<void>;
   onOpen: (dialog: "save-as") => void;
@@ -43,6 +46,14 @@ export function BoardDialog(props: Props) {
           onDone={props.onVariables}
         />
       );
+    case "folder":
+      return (
+        <FolderDialog
+          folder={props.dashboard.folder ?? ""}
+          onClose={onClose}
+          onDone={props.onFolder}
+        />
+      );
     case "save-as":
       return <SaveAsDialog {...props} />;
     case "conflict":
@@ -59,6 +70,10 @@ export function BoardDialog(props: Props) {
     case "panel": {
       const { panel, isNew } = open;
       const commonProps = { isNew, onClose, onDone: (done: Panel) => onPanel(done, isNew) };
+      if (panel.kind === "row") {
+        const { variables } = props.dashboard;
+        return <RowEditor panel={panel} variables={variables} {...commonProps} />;
+      }
       if (panel.kind === "text") return <TextEditor panel={panel} {...commonProps} />;
       return (
         <ChartEditor

@@ -19,8 +19,8 @@ interface Props {
   onStopEditing: () => void;
   onSave: () => void;
   onUndo: () => void;
-  onAdd: (kind: "chart" | "text") => void;
-  onOpen: (dialog: "variables" | "save-as") => void;
+  onAdd: (kind: "chart" | "text" | "row") => void;
+  onOpen: (dialog: "variables" | "save-as" | "folder") => void;
   /** Makes the shown time frame the dashboard's default. */
   onKeepTimeFrame: () => void;
   onExport: () => void;
@@ -81,6 +81,9 @@ function EditActions(props: Props) {
       <button type="button" class="button" disabled={!canAdd} onClick={() => props.onAdd("text")}>
         <Icon name="plus" /> Text
       </button>
+      <button type="button" class="button" disabled={!canAdd} onClick={() => props.onAdd("row")}>
+        <Icon name="plus" /> Row
+      </button>
       <button
         type="button"
         class="button icon-only"
@@ -95,6 +98,7 @@ function EditActions(props: Props) {
         label="More about this dashboard"
         items={[
           { label: "Variables…", onSelect: () => props.onOpen("variables") },
+          { label: "Folder…", onSelect: () => props.onOpen("folder") },
           { label: "Open with this time frame", onSelect: props.onKeepTimeFrame },
           { label: "Save as…", onSelect: () => props.onOpen("save-as") },
           { label: "Export as JSON", onSelect: props.onExport },

@@ -1,33 +1,33 @@
 /** A loaded dashboard: its panels, and the reader's edits. */
 import { useComputed, useSignal } from "@preact/signals";
-import { useEffect, useMemo, useRef } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { ApiError, api } from "../../api/client";
-import type { ChartPanel, Dashboard, DashboardAnswer, Panel } from "../../api/types";
+import type { Dashboard, DashboardAnswer, Panel } from "../../api/types";
 import { address, navigate, param, setParams } from "../../app/address";
 import { unsavedWork, useUnsavedWarning } from "../../app/guard";
 import { useSteady } from "../../app/steady";
-import { Chart } from "../../chart/chart";
 import { TimeControls } from "../../chart/controls";
-import { useTimeFrame, type TimeFrame } from "../../chart/frame";
+import { useTimeFrame } from "../../chart/frame";
 import { saveFile } from "../../chart/save";
 import { escapeReordering } from "../../model/harmless";
 import { isSame } from "../../model/same";
 import { ErrorLine } from "../../parts/dialog";
 import { Empty } from "../../parts/states";
-import { expandQueries, chosenOf, expandTitle, type ChosenValues } from "../../queries/variables";
+import { chosenOf } from "../../queries/variables";
 import { BoardHead } from "./board-head";
 import { BoardDialog, type Dialogs } from "./board-dialogs";
 import {
   chartPanel,
   PANELS_MAX,
+  rowPanel,
   textPanel,
   withReplacedPanel,
   withCopy,
   withoutPanel,
   withPanel,
 } from "./draft";
-import { GridView, panelLabel, type PanelAction } from "./grid-view";
-import { Text } from "./text";
+import type { PanelAction } from "./grid-view";
+import { Panels } from "./panels";
 import { VariablesBar } from "./variables-bar";
 
 const edit = param("edit");
@@ -129,7 +129,7 @@ export function Board({ loaded, onReload }: Props) {
         onSave={() => void save()}
         onUndo={undo}
         onAdd={(kind) => {
-          const panel = kind === "chart" ? chartPanel("", []) : textPanel();
+          const panel = { chart: chartPanel("", []), text: textPanel(), row: rowPanel() }[kind];
           openDialog.value = { dialog: "panel", panel, isNew: true };
         }}
         onOpen={(dialog) => (openDialog.value = { dialog })}
@@ -147,12 +147,13 @@ export function Board({ loaded, onReload }: Props) {
       {draft.value.panels.length === 0 ? (
         <NoPanels isEditing={isEditing} />
       ) : (
-        <GridView
-          panels={draft.value.panels}
+        <Panels
+          dashboard={draft.value}
           isEditing={isEditing}
+          frame={frame}
+          chosen={chosen}
           onPanelsMoved={(panels) => changeDraft({ ...draft.value, panels })}
           onAction={applyAction}
-          render={(panel) => <PanelView panel={panel} frame={frame} chosen={chosen} />}
         />
       )}
       <BoardDialog
@@ -171,6 +172,11 @@ export function Board({ loaded, onReload }: Props) {
         }}
         onVariables={(variables) => {
           changeDraft({ ...draft.value, variables });
+          openDialog.value = undefined;
+        }}
+        onFolder={(folder) => {
+          const { folder: _, ...rest } = draft.value;
+          changeDraft(folder ? { ...rest, folder } : rest);
           openDialog.value = undefined;
         }}
         onSaveAs={async (to, title) => {
@@ -216,38 +222,5 @@ function NoPanels({ isEditing }: { isEditing: boolean }) {
         </p>
       </Empty>
     </section>
-  );
-}
-
-interface PanelProps {
-  panel: Panel;
-  frame: TimeFrame;
-  chosen: ChosenValues;
-}
-
-function PanelView({ panel, frame, chosen }: PanelProps) {
-  if (panel.kind === "chart") return <ChartView panel={panel} frame={frame} chosen={chosen} />;
-  return (
-    <div class="text-panel" tabIndex={0} role="group" aria-label={panelLabel(panel)}>
-      {panel.title ? <h2>{expandTitle(panel.title, chosen)}</h2> : null}
-      <Text text={panel.text} />
-    </div>
-  );
-}
-
-function ChartView({ panel, frame, chosen }: PanelProps & { panel: ChartPanel }) {
-  const queries = useMemo(() => expandQueries(panel.queries, chosen), [panel.queries, chosen]);
-  return (
-    <Chart
-      id={panel.id}
-      title={expandTitle(panel.title, chosen) || "Chart"}
-      queries={queries}
-      frame={frame}
-      display={panel.display}
-      stacked={panel.stacked}
-      log={panel.log}
-      unit={panel.unit}
-      fill
-    />
   );
 }

@@ -4,6 +4,7 @@ import type {
   Dashboard,
   Panel,
   PanelQuery,
+  RowPanel,
   TextPanel,
   Variable,
 } from "../../api/types";
@@ -50,10 +51,18 @@ export function textPanel(): TextPanel {
   return { id: "", title: "", kind: "text", text: "", x: 0, y: 0, w: 6, h: 4 };
 }
 
-/** Adds a panel at the first free area. */
+export function rowPanel(): RowPanel {
+  return { id: "", title: "", kind: "row", x: 0, y: 0, w: 12, h: 1 };
+}
+
+/** Adds a panel at the first free area; a row goes below all panels. */
 export function withPanel(dashboard: Dashboard, panel: Panel): Dashboard {
   const { panels } = dashboard;
-  const area = freeArea(panels, panel.w, panel.h);
+  const last = Math.max(0, ...panels.map(({ y, h }) => y + h));
+  const area =
+    panel.kind === "row"
+      ? { x: 0, y: last, w: panel.w, h: panel.h }
+      : freeArea(panels, panel.w, panel.h);
   return { ...dashboard, panels: [...panels, { ...panel, ...area, id: unusedPanelId(panels) }] };
 }
 

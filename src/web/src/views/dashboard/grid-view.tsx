@@ -180,7 +180,7 @@ function PanelActions({ panel, onAction }: { panel: Panel; onAction: Props["onAc
 /** The label of a panel without a title. */
 export function panelLabel(panel: Panel): string {
   if (panel.title) return panel.title;
-  return panel.kind === "text" ? "Text" : "Chart";
+  return { text: "Text", row: "Row" }[panel.kind as string] ?? "Chart";
 }
 
 function inReadingOrder(panels: readonly Panel[]): Panel[] {

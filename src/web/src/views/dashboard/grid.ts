@@ -18,10 +18,12 @@ export interface GridArea {
 
 export interface PlacedPanel extends GridArea {
   id: string;
+  kind?: string;
 }
 
-/** The area, limited to the columns and to valid sizes. */
-export function clampArea(area: GridArea): GridArea {
+/** The area, limited to the columns and to valid sizes; a row of panels is one line. */
+export function clampArea(area: GridArea & { kind?: string }): GridArea {
+  if (area.kind === "row") return { x: 0, y: Math.max(0, Math.round(area.y)), w: COLUMNS, h: 1 };
   const w = clamp(area.w, WIDTH_MIN, COLUMNS);
   const h = clamp(area.h, HEIGHT_MIN, HEIGHT_MAX);
   return { w, h, x: clamp(area.x, 0, COLUMNS - w), y: Math.max(0, Math.round(area.y)) };

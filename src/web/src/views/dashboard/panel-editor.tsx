@@ -12,7 +12,10 @@ import { Facets } from "../../queries/facets";
 import { NumberChoice } from "../../queries/number-choice";
 import { NO_METRIC, QueryRows } from "../../queries/query-rows";
 import { expandQueries, type ChosenValues } from "../../queries/variables";
+import { PanelOptions } from "./panel-options";
 import { Text } from "./text";
+import { thresholdLines } from "./thresholds";
+import { isChart, ValuesPanel } from "./values/values-panel";
 
 interface Props<P extends Panel> {
   panel: P;
@@ -57,7 +60,11 @@ export function ChartEditor(props: ChartProps) {
           value={draft.value.title}
           onText={(title) => change({ title })}
         />
-        <Options panel={draft.value} onChange={(next) => (draft.value = next)} />
+        <PanelOptions
+          panel={draft.value}
+          variables={variables}
+          onChange={(next) => (draft.value = next)}
+        />
       </div>
       <section class="card" aria-label="Queries">
         <QueryRows
@@ -93,16 +100,10 @@ export function ChartEditor(props: ChartProps) {
               </Empty>
             </section>
           ) : (
-            <Chart
-              id="preview"
-              title="Preview"
-              queries={expandQueries(complete, chosen)}
+            <Preview
+              panel={{ ...draft.value, queries: complete }}
               frame={frame}
-              display={display}
-              stacked={draft.value.stacked}
-              log={draft.value.log}
-              unit={draft.value.unit}
-              fill
+              chosen={chosen}
               onFailures={onFailures}
             />
           )}
@@ -118,6 +119,39 @@ export function ChartEditor(props: ChartProps) {
   );
 }
 
+interface PreviewProps {
+  panel: ChartPanel;
+  frame: TimeFrame;
+  chosen: ChosenValues;
+  onFailures: (failures: Failure[]) => void;
+}
+
+function Preview({ panel, frame, chosen, onFailures }: PreviewProps) {
+  if (!isChart(panel.kind)) {
+    return (
+      <section class="card">
+        <ValuesPanel panel={{ ...panel, title: "Preview" }} frame={frame} chosen={chosen} />
+      </section>
+    );
+  }
+  return (
+    <Chart
+      id="preview"
+      title="Preview"
+      queries={expandQueries(panel.queries, chosen)}
+      frame={frame}
+      display={panel.display}
+      stacked={panel.stacked}
+      log={panel.log}
+      unit={panel.unit}
+      thresholds={thresholdLines(panel)}
+      heat={panel.kind === "heatmap"}
+      fill
+      onFailures={onFailures}
+    />
+  );
+}
+
 /** Errors by row; an error of a query that variables expanded belongs to its row. */
 function errorsOf({ queries }: ChartPanel, failures: readonly Failure[], chosen: ChosenValues) {
   const rows = queries.flatMap((query, row) =>
@@ -129,63 +163,6 @@ function errorsOf({ queries }: ChartPanel, failures: readonly Failure[], chosen:
 function titleOf({ queries }: ChartPanel): string {
   const names = queries.map((query) => (query.kind === "metric" ? query.metric : query.expression));
   return names.find((name) => name.trim() !== "")?.slice(0, TITLE_MAX) ?? "Chart";
-}
-
-interface OptionsProps {
-  panel: ChartPanel;
-  onChange: (panel: ChartPanel) => void;
-}
-
-function Options({ panel, onChange }: OptionsProps) {
-  const { stacked, log, unit, ...rest } = panel;
-  const set = (next: { stacked?: boolean; log?: boolean; unit?: string }) => {
-    const all = { stacked: stacked ?? false, log: log ?? false, unit: unit ?? "", ...next };
-    onChange({
-      ...rest,
-      ...(all.stacked ? { stacked: true } : {}),
-      ...(all.log && !all.stacked ? { log: true } : {}),
-      ...(all.unit ? { unit: all.unit } : {}),
-    });
-  };
-  return (
-    <>
-      <label class="labelled">
-        Unit
-        <input
-          type="text"
-          maxLength={32}
-          list="units"
-          placeholder="as measured"
-          value={unit ?? ""}
-          onChange={(event) => set({ unit: event.currentTarget.value.trim() })}
-        />
-        <datalist id="units">
-          {["bytes", "seconds", "percent"].map((word) => (
-            <option key={word} value={word} />
-          ))}
-        </datalist>
-      </label>
-      <div class="panel-checks">
-        <label class="checked">
-          <input
-            type="checkbox"
-            checked={stacked ?? false}
-            onChange={(event) => set({ stacked: event.currentTarget.checked })}
-          />
-          <span>Stacked areas</span>
-        </label>
-        <label class="checked">
-          <input
-            type="checkbox"
-            checked={log ?? false}
-            disabled={stacked ?? false}
-            onChange={(event) => set({ log: event.currentTarget.checked })}
-          />
-          <span>Logarithmic axis</span>
-        </label>
-      </div>
-    </>
-  );
 }
 
 export function TextEditor({ panel, isNew, onClose, onDone }: Props<TextPanel>) {

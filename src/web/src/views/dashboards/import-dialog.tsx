@@ -15,6 +15,9 @@ import { isGrafana } from "./grafana/parts";
 /** The size limit of an imported file. */
 const FILE_BYTES_MAX = 4 * 1024 * 1024;
 
+/** The pause in typing after which expressions are checked. */
+const CHECK_DELAY_MS = 500;
+
 export function ImportDialog({ taken, onClose }: { taken: string[]; onClose: () => void }) {
   const text = useSignal("");
   const typed = useSignal<string | undefined>(undefined);
@@ -121,8 +124,11 @@ function GrafanaNotes({ dashboard, notes: differences }: Imported) {
       if (!abort.signal.aborted) refused.value = found;
     };
     // Without the check, the charts report rejected expressions.
-    void check().catch(() => undefined);
-    return () => abort.abort();
+    const timer = setTimeout(() => void check().catch(() => undefined), CHECK_DELAY_MS);
+    return () => {
+      clearTimeout(timer);
+      abort.abort();
+    };
   }, [dashboard]);
   const notes = [...refused.value, ...differences];
   return (

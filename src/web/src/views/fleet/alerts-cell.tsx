@@ -1,6 +1,7 @@
 /** The number of alerts that fire on a host, as a link to them. */
 import { href } from "../../app/address";
 import { Icon } from "../../parts/icon";
+import { exactSearch } from "../alerts/listed";
 import type { FiringAlerts } from "./firing";
 
 interface Props {
@@ -15,7 +16,7 @@ export function AlertsCell({ host, alerts, isActive }: Props) {
       {alerts && (
         <a
           class={`badge severity ${alerts.worst.toLowerCase()}`}
-          href={href("/alerts", { q: `host=${host}` })}
+          href={href("/alerts", { q: exactSearch("host", host) })}
           tabIndex={isActive ? 0 : -1}
           title={alerts.text}
           aria-label={`Alerts of ${host}: ${alerts.text}`}

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Host, HostsAnswer } from "../../api/types";
+import { ApiError } from "../../api/client";
 import { host } from "./fixtures";
 import { followHosts, withChanges } from "./follow";
 
@@ -55,6 +56,19 @@ describe("following the hosts", () => {
     expect((await load(signal)).hosts).toHaveLength(2);
     await load(signal);
     expect(asked).toEqual([{}, { since: "1.1" }, {}, { since: "1.3" }]);
+  });
+
+  it("asks an older daemon, which rejects the parameter, for the whole list", async () => {
+    const asked: unknown[] = [];
+    const load = followHosts((params) => {
+      asked.push(params);
+      if (params.since) return Promise.reject(new ApiError(400, "invalid", "no parameter since"));
+      return Promise.resolve(known);
+    });
+    const { signal } = new AbortController();
+    await load(signal);
+    expect((await load(signal)).hosts).toHaveLength(known.hosts.length);
+    expect(asked).toEqual([{}, { since: "1.1" }, {}]);
   });
 
   it("takes the answer of a restarted daemon, which is whole", () => {

@@ -1,4 +1,5 @@
 /** Follows the list of hosts: after the first answer, the daemon sends only what changed. */
+import { ApiError } from "../../api/client";
 import type { Host, HostsAnswer } from "../../api/types";
 
 type Request = (params: { since?: string }, signal: AbortSignal) => Promise<HostsAnswer>;
@@ -8,11 +9,25 @@ export function followHosts(request: Request): (signal: AbortSignal) => Promise<
   let known: HostsAnswer | undefined;
   return async (signal) => {
     const since = known?.version;
-    const changes = since === undefined ? undefined : await request({ since }, signal);
+    const changes = since ? await changesSince(request, since, signal) : undefined;
     const merged = known && changes && withChanges(known, changes);
     known = merged ?? (await request({}, signal));
     return known;
   };
+}
+
+/** The changes; `undefined` from a daemon of an older version, which lacks the parameter. */
+async function changesSince(
+  request: Request,
+  since: string,
+  signal: AbortSignal,
+): Promise<HostsAnswer | undefined> {
+  try {
+    return await request({ since }, signal);
+  } catch (cause) {
+    if (cause instanceof ApiError && cause.status === 400) return undefined;
+    throw cause;
+  }
 }
 
 /**

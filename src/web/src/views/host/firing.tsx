@@ -4,7 +4,7 @@ import { useEffect } from "preact/hooks";
 import { api } from "../../api/client";
 import { useResource } from "../../api/resource";
 import { href } from "../../app/address";
-import { alertsOf, firingOn, nameOfRule, severityOf } from "../alerts/listed";
+import { alertsOf, exactSearch, firingOn, nameOfRule, severityOf } from "../alerts/listed";
 
 const EVERY_MS = 15_000;
 /** The charts are requested first. */
@@ -42,7 +42,7 @@ function FiringRules({ name }: { name: string }) {
         </li>
       ))}
       <li>
-        <a class="badge" href={href("/alerts", { q: `host=${name}` })}>
+        <a class="badge" href={href("/alerts", { q: exactSearch("host", name) })}>
           {firing.length} firing
         </a>
       </li>

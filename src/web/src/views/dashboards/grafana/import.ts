@@ -19,7 +19,7 @@ export function importGrafana(value: unknown): Imported {
   const source = "dashboard" in outer ? objectOf(outer["dashboard"]) : outer;
   const notes = new Notes();
   const variables = readVariables(source, notes);
-  const panels = readPanels(source, variables.fill, notes);
+  const panels = readPanels(source, variables, notes);
   for (const panel of panels.slice(PANELS_MAX)) {
     notes.add(`Panels beyond ${PANELS_MAX} are left out`, panel.title);
   }

@@ -1,35 +1,31 @@
-/** Grafana's panels as charts and texts. */
-import type { ChartPanel, Panel, PromqlQuery, TextPanel } from "../../../api/types";
+/** Grafana's panels as rows, charts, values and texts. */
+import type { ChartPanel, Panel, PromqlQuery, RowPanel, TextPanel } from "../../../api/types";
 import { COLUMNS, HEIGHT_MAX } from "../../dashboard/grid";
+import { kindOf, looksOf } from "./looks";
+import { plainPromql } from "./metricsql";
 import { listOf, numberOf, objectOf, textOf, type Json, type Notes } from "./parts";
 import { unitWord } from "./units";
-import { withPlainReferences } from "./variables";
+import type { Variables } from "./variables";
 
 /** Grafana's number of columns. */
 const GRAFANA_COLUMNS = 24;
 /** The smallest charts that are readable: a legend of several series needs space, too. */
 const CHART_MIN = { w: 3, h: 6 };
 const CHART_OF_SEVERAL_MIN = { w: 3, h: 8 };
-/** The height of a heading. */
-const HEADING_HEIGHT = 2;
+/** The smallest single values and texts. */
+const VALUE_MIN = { w: 2, h: 3 };
+const TEXT_MIN = { w: 2, h: 2 };
 const QUERIES_MAX = 20;
 const TITLE_CHARS_MAX = 120;
 const EXPRESSION_CHARS_MAX = 4000;
 const TEXT_CHARS_MAX = 10_000;
 
-/** Panels of lines, and panels that show other forms of the same values. */
-const LINE_TYPES = ["timeseries", "graph"];
-
-/** Reads all panels in their order; rows become headings above their panels. */
-export function readPanels(
-  dashboard: Json,
-  fill: (expression: string) => string,
-  notes: Notes,
-): Panel[] {
+/** Reads all panels in their order. */
+export function readPanels(dashboard: Json, variables: Variables, notes: Notes): Panel[] {
   const panels: Panel[] = [];
   const flow = new Flow();
   for (const panel of inOrder(dashboard)) {
-    const read = readPanel(panel, fill, notes);
+    const read = readPanel(panel, variables, notes);
     if (read) panels.push({ ...read, ...flow.place(read), id: `p${panels.length + 1}` });
   }
   return panels;
@@ -56,7 +52,12 @@ class Flow {
 /** All panels by their position, with the panels of folded rows and of old rows. */
 function inOrder(dashboard: Json): Json[] {
   const oldRows = listOf(dashboard["rows"]).flatMap((row) => [
-    { type: "row", title: row["title"], gridPos: { w: GRAFANA_COLUMNS } },
+    {
+      type: "row",
+      title: row["showTitle"] === false ? "" : row["title"],
+      repeat: row["repeat"],
+      collapsed: row["collapse"],
+    },
     ...listOf(row["panels"]).map((panel): Json => {
       const w = numberOf(panel["span"], 12) * 2;
       return { gridPos: { w, h: 8 }, ...panel };
@@ -72,32 +73,42 @@ function inOrder(dashboard: Json): Json[] {
   return [...panels, ...oldRows];
 }
 
-function readPanel(
-  panel: Json,
-  fill: (expression: string) => string,
-  notes: Notes,
-): Panel | undefined {
+function readPanel(panel: Json, variables: Variables, notes: Notes): Panel | undefined {
   const type = textOf(panel["type"]);
-  const title = withPlainReferences(textOf(panel["title"])).slice(0, TITLE_CHARS_MAX);
+  const title = variables.fill(textOf(panel["title"])).slice(0, TITLE_CHARS_MAX);
   const name = title || `panel ${textOf(panel["id"]) || type}`;
-  if (textOf(panel["repeat"]) !== "") notes.add("Panels are not repeated by a variable", name);
-  if (type === "row") return heading(title);
-  if (type === "text") return textPanel(title, panel);
-  const queries = readQueries(panel, name, fill, notes);
+  const repeat = repeatOf(panel, name, variables, notes);
+  if (type === "row") return rowPanel(title, panel, repeat);
+  if (type === "text") return { ...textPanel(title, panel), ...repeat };
+  const queries = readQueries(panel, name, variables.fill, notes);
   if (queries.length === 0) {
     notes.add("Panels without a PromQL query are left out", name);
     return undefined;
   }
-  if (!LINE_TYPES.includes(type)) notes.add(`Panels of type ${type} show lines`, name);
   noteLosses(panel, name, notes);
-  return chart(title, panel, queries);
+  return { ...valuesPanel(title, panel, queries, name, notes), ...repeat };
+}
+
+/** The variable for which a panel is repeated. */
+function repeatOf(
+  panel: Json,
+  name: string,
+  { list }: Variables,
+  notes: Notes,
+): { repeat?: string } {
+  const repeat = textOf(panel["repeat"]);
+  if (repeat === "") return {};
+  if (list.some((variable) => variable.name === repeat)) return { repeat };
+  notes.add("Panels are not repeated by a variable with fixed values", name);
+  return {};
 }
 
 const AREA = { id: "", x: 0, y: 0 };
 
-function heading(title: string): TextPanel | undefined {
+function rowPanel(title: string, panel: Json, repeat: { repeat?: string }): RowPanel | undefined {
   if (title === "") return undefined;
-  return { ...AREA, kind: "text", title, text: "", w: COLUMNS, h: HEADING_HEIGHT };
+  const folded = panel["collapsed"] === true ? { folded: true } : {};
+  return { ...AREA, kind: "row", title, w: COLUMNS, h: 1, ...repeat, ...folded };
 }
 
 function textPanel(title: string, panel: Json): TextPanel {
@@ -107,22 +118,34 @@ function textPanel(title: string, panel: Json): TextPanel {
     kind: "text",
     title,
     text: text.slice(0, TEXT_CHARS_MAX),
-    ...sizeOf(panel, { w: 2, h: HEADING_HEIGHT }),
+    ...sizeOf(panel, TEXT_MIN),
   };
 }
 
-function chart(title: string, panel: Json, queries: PromqlQuery[]): ChartPanel {
+function valuesPanel(
+  title: string,
+  panel: Json,
+  queries: PromqlQuery[],
+  name: string,
+  notes: Notes,
+): ChartPanel {
+  const known = kindOf(panel);
+  if (!known) notes.add(`Panels of type ${textOf(panel["type"])} show lines`, name);
+  const kind = known ?? "chart";
   const { unit, stacking, scale } = drawingOf(panel);
   const word = unitWord(unit);
+  const hasLines = kind === "chart" || kind === "heatmap";
+  const chartMin = queries.length > 1 ? CHART_OF_SEVERAL_MIN : CHART_MIN;
   return {
     ...AREA,
-    kind: "chart",
+    kind,
     title,
     queries,
-    ...sizeOf(panel, queries.length > 1 ? CHART_OF_SEVERAL_MIN : CHART_MIN),
-    ...(stacking ? { stacked: true } : {}),
-    ...(scale ? { log: true } : {}),
+    ...sizeOf(panel, hasLines ? chartMin : VALUE_MIN),
+    ...(kind === "chart" && stacking ? { stacked: true } : {}),
+    ...(hasLines && scale ? { log: true } : {}),
     ...(word ? { unit: word } : {}),
+    ...looksOf(panel, kind),
   };
 }
 
@@ -159,13 +182,13 @@ function readQueries(
 ): PromqlQuery[] {
   const queries: PromqlQuery[] = [];
   for (const target of listOf(panel["targets"])) {
-    const expression = fill(textOf(target["expr"]).trim());
+    const expression = plainPromql(fill(textOf(target["expr"]).trim()));
     if (expression === "") {
       notes.add("Queries that are not in PromQL are left out", name);
     } else if (expression.length > EXPRESSION_CHARS_MAX || queries.length >= QUERIES_MAX) {
       notes.add(`Queries beyond ${QUERIES_MAX} of a panel, or too long, are left out`, name);
     } else {
-      const legend = withPlainReferences(textOf(target["legendFormat"]));
+      const legend = fill(textOf(target["legendFormat"]));
       queries.push({
         kind: "promql",
         expression,
@@ -180,10 +203,6 @@ function readQueries(
 /** Names the settings of a panel that charts lack. */
 function noteLosses(panel: Json, name: string, notes: Notes): void {
   const config = objectOf(panel["fieldConfig"]);
-  const style = objectOf(objectOf(objectOf(config["defaults"])["custom"])["thresholdsStyle"]);
-  const mode = textOf(style["mode"]);
-  if ((mode !== "" && mode !== "off") || listOf(panel["thresholds"]).length > 0)
-    notes.add("Thresholds are not drawn; charts show those of alert rules", name);
   if (listOf(config["overrides"]).length > 0 || listOf(panel["seriesOverrides"]).length > 0)
     notes.add("Settings of single series (colours, axes, units) are left out", name);
   if (listOf(panel["transformations"]).length > 0) notes.add("Transformations are left out", name);

@@ -71,7 +71,9 @@ function fixedText(item: Json, notes: Notes): string {
     return "$__interval";
   }
   const current = objectOf(item["current"])["value"];
-  const value = textOf(Array.isArray(current) ? current[0] : current);
+  const values = (Array.isArray(current) ? current : [current]).map(textOf);
+  const isAllChosen = values.includes("$__all");
+  const value = isAllChosen ? "$__all" : values.filter((text) => text !== "").join("|");
   const text = type === "constant" || type === "textbox" ? textOf(item["query"]) || value : value;
   const isAll = text === "" || text === "$__all";
   notes.add(
@@ -88,7 +90,23 @@ export function withPlainReferences(text: string): string {
     .replace(/\$\{(\w+):\w+\}/g, (_, name: string) => `\${${name}}`);
 }
 
+const MATCHER = /(=|!=)(\s*)"((?:[^"\\]|\\.)*)"/g;
+
+/** Fills in fixed values; a matcher with several values becomes a pattern. */
 function fillFixed(text: string, fixed: ReadonlyMap<string, string>): string {
+  const withPatterns = text.replace(
+    MATCHER,
+    (whole, operator: string, space: string, value: string) => {
+      const filled = fillReferences(value, fixed);
+      const isPattern = filled !== value && /^\.\*$|\|/.test(filled);
+      if (!isPattern) return whole;
+      return `${operator === "=" ? "=~" : "!~"}${space}"${filled}"`;
+    },
+  );
+  return fillReferences(withPatterns, fixed);
+}
+
+function fillReferences(text: string, fixed: ReadonlyMap<string, string>): string {
   return text.replace(/\$(?:\{(\w+)\}|(\w+))/g, (whole, long?: string, short?: string) => {
     return fixed.get(long ?? short ?? "") ?? whole;
   });

@@ -1,0 +1,149 @@
+/** The panels of a dashboard: rows that fold, repetitions for values, charts, values and texts. */
+import { useSignal } from "@preact/signals";
+import { useMemo } from "preact/hooks";
+import { valuesOfTag } from "../../api/client";
+import { useResource } from "../../api/resource";
+import type { ChartPanel, Dashboard, Panel, RowPanel } from "../../api/types";
+import { useSteady } from "../../app/steady";
+import { Chart } from "../../chart/chart";
+import type { TimeFrame } from "../../chart/frame";
+import { Icon } from "../../parts/icon";
+import { expandQueries, expandTitle, type ChosenValues } from "../../queries/variables";
+import { GridView, panelLabel, type PanelAction } from "./grid-view";
+import { shownPanels } from "./rows";
+import { Text } from "./text";
+import { thresholdLines } from "./thresholds";
+import { isChart, ValuesPanel } from "./values/values-panel";
+
+interface Props {
+  dashboard: Dashboard;
+  isEditing: boolean;
+  frame: TimeFrame;
+  chosen: ChosenValues;
+  onPanelsMoved: (panels: Panel[]) => void;
+  onAction: (action: PanelAction, panel: Panel) => void;
+}
+
+export function Panels({ dashboard, isEditing, frame, chosen, ...actions }: Props) {
+  /** The rows that the reader folded (true) or unfolded, by their identifier. */
+  const folds = useSignal<Readonly<Record<string, boolean>>>({});
+  const isFolded = (row: RowPanel) => folds.value[row.id] ?? row.folded ?? false;
+  const repeatValues = useRepeatValues(dashboard, chosen);
+  const { panels } = dashboard;
+  const shown = useMemo(
+    () => (isEditing ? [] : shownPanels(panels, (name) => repeatValues[name] ?? [], isFolded)),
+    [panels, isEditing, repeatValues, folds.value],
+  );
+  const valuesById = new Map(shown.map(({ panel: { id }, values }) => [id, values]));
+  return (
+    <GridView
+      panels={isEditing ? panels : shown.map(({ panel }) => panel)}
+      isEditing={isEditing}
+      {...actions}
+      render={(panel) =>
+        panel.kind === "row" ? (
+          <RowHead
+            title={expandTitle(panel.title, { ...chosen, ...valuesById.get(panel.id) })}
+            isFolded={!isEditing && isFolded(panel)}
+            onFold={(next) => (folds.value = { ...folds.value, [panel.id]: next })}
+          />
+        ) : (
+          <PanelView panel={panel} frame={frame} chosen={chosen} own={valuesById.get(panel.id)} />
+        )
+      }
+    />
+  );
+}
+
+/** The values for which panels are repeated: the chosen ones, or else all. */
+function useRepeatValues(dashboard: Dashboard, chosen: ChosenValues) {
+  const names = new Set(dashboard.panels.flatMap(({ repeat }) => (repeat ? [repeat] : [])));
+  const repeated = dashboard.variables.filter(({ name }) => names.has(name));
+  const open = repeated.filter(({ name }) => (chosen[name] ?? []).length === 0);
+  const { data } = useResource(
+    JSON.stringify(open),
+    async (signal) => {
+      const values = open.map(async ({ name, tag, metric }) => {
+        return [name, await valuesOfTag(tag, metric, signal)] as const;
+      });
+      return Object.fromEntries(await Promise.all(values));
+    },
+    { isKeptBetween: true },
+  ).value;
+  return useSteady({
+    ...data,
+    ...Object.fromEntries(
+      repeated
+        .map(({ name }) => [name, chosen[name] ?? []] as const)
+        .filter(([, values]) => values.length > 0),
+    ),
+  }) as Record<string, readonly string[]>;
+}
+
+interface RowProps {
+  title: string;
+  isFolded: boolean;
+  onFold: (isFolded: boolean) => void;
+}
+
+function RowHead({ title, isFolded, onFold }: RowProps) {
+  return (
+    <h3 class="row-head">
+      <button
+        type="button"
+        class="button quiet"
+        aria-expanded={!isFolded}
+        onClick={() => onFold(!isFolded)}
+      >
+        <Icon name={isFolded ? "right" : "down"} /> {title || "Row"}
+      </button>
+    </h3>
+  );
+}
+
+interface PanelProps {
+  panel: Exclude<Panel, RowPanel>;
+  frame: TimeFrame;
+  chosen: ChosenValues;
+  /** The values of the panel's repetition. */
+  own: ChosenValues | undefined;
+}
+
+function PanelView({ panel, frame, chosen: shared, own }: PanelProps) {
+  const chosen = useSteady({ ...shared, ...own });
+  if (panel.kind !== "text") {
+    const View = isChart(panel.kind) ? ChartView : ValuesPanel;
+    return <View panel={panel} frame={frame} chosen={chosen} />;
+  }
+  return (
+    <div class="text-panel" tabIndex={0} role="group" aria-label={panelLabel(panel)}>
+      {panel.title ? <h2>{expandTitle(panel.title, chosen)}</h2> : null}
+      <Text text={panel.text} />
+    </div>
+  );
+}
+
+interface ChartViewProps {
+  panel: ChartPanel;
+  frame: TimeFrame;
+  chosen: ChosenValues;
+}
+
+function ChartView({ panel, frame, chosen }: ChartViewProps) {
+  const queries = useMemo(() => expandQueries(panel.queries, chosen), [panel.queries, chosen]);
+  return (
+    <Chart
+      id={panel.id}
+      title={expandTitle(panel.title, chosen) || "Chart"}
+      queries={queries}
+      frame={frame}
+      display={panel.display}
+      stacked={panel.stacked}
+      log={panel.log}
+      unit={panel.unit}
+      thresholds={thresholdLines(panel)}
+      heat={panel.kind === "heatmap"}
+      fill
+    />
+  );
+}
