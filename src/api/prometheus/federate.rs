@@ -140,7 +140,7 @@ impl Exposition {
         if self.metric.as_deref() != Some(metric) {
             let word = match series.kind {
                 Kind::Counter => "counter",
-                Kind::Gauge | Kind::Delta => "gauge",
+                _ => "gauge",
             };
             out.push_str("# TYPE ");
             self.format.push_metric(metric, out);

@@ -248,8 +248,8 @@ impl<'a, 'r> Points<'a, 'r> {
 fn sum_kind(temporality: i32, is_monotonic: bool) -> Kind {
     match total_kind(temporality) {
         Kind::Delta => Kind::Delta,
-        Kind::Counter | Kind::Gauge if is_monotonic => Kind::Counter,
-        Kind::Counter | Kind::Gauge => Kind::Gauge,
+        _ if is_monotonic => Kind::Counter,
+        _ => Kind::Gauge,
     }
 }
 
