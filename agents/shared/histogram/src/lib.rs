@@ -162,6 +162,31 @@ impl Histogram {
         self.sum.to_bits() == STALE_BITS
     }
 
+    /// Returns true when the histogram adds nothing: all its numbers are 0.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0.0
+            && self.sum == 0.0
+            && self.zero_count == 0.0
+            && self.positive.is_empty()
+            && self.negative.is_empty()
+    }
+
+    /// Returns a histogram of the same form without observations.
+    pub fn emptied(&self) -> Self {
+        Self {
+            zero_threshold: self.zero_threshold,
+            custom_bounds: Arc::clone(&self.custom_bounds),
+            hint: self.hint,
+            ..Self::empty(self.schema)
+        }
+    }
+
+    /// Returns the approximate memory of the histogram in bytes.
+    pub fn bytes(&self) -> usize {
+        let buckets = self.positive.capacity() + self.negative.capacity();
+        size_of::<Self>() + buckets * size_of::<Bucket>() + self.custom_bounds.len() * 8
+    }
+
     /// Returns true for custom bounds.
     pub fn is_custom(&self) -> bool {
         self.schema == CUSTOM_BOUNDS
