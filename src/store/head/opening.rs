@@ -32,6 +32,7 @@ const PRESUMED_AHEAD_MS: i64 = 86_400_000;
 pub(super) struct Opened {
     pub(super) file: DatabaseFile,
     pub(super) damage: Vec<Arc<Damage>>,
+    pub(super) has_histograms: bool,
 }
 
 /// Returns the slots that count as lost when a head is lost and the journal's row about them is
@@ -97,7 +98,11 @@ pub(super) fn open_whole(
     let file = open_file(medium, names)?;
     let read = |(name, width_ms): (&String, &i64)| read_damage(&file, name, *width_ms);
     let damage = names.iter().zip(widths_ms).map(read).collect::<Result<_, _>>()?;
-    Ok(Opened { file, damage })
+    let has_histograms = file.guard("open", || {
+        let mut tables = file.read()?.list_tables().map_err(fail("open"))?;
+        Ok(tables.any(|table| table.name().starts_with(HISTOGRAMS_PREFIX)))
+    })?;
+    Ok(Opened { file, damage, has_histograms })
 }
 
 /// Returns the slots of each granularity that have rows.

@@ -25,7 +25,7 @@ fn rows_survive_the_disk() {
     for index in 0..130 {
         read.add(Kind::OF_NUMBERS[index % 3]);
     }
-    for EncodedRow { row, states: encoded, seen } in &rows {
+    for EncodedRow { row, states: encoded, seen, .. } in &rows {
         assert_eq!(read.restore_states(*row, encoded), Some(()));
         assert_eq!(read.restore_seen(*row, seen), Some(()));
         assert_eq!(read.restore_states(*row, &[encoded, &[0][..]].concat()), None);
@@ -94,7 +94,7 @@ fn rows(states: &SeriesStates) -> Vec<EncodedRow> {
 /// Returns the states after they were stored and read again.
 fn restarted(states: &SeriesStates) -> SeriesStates {
     let mut read = all_fresh();
-    for EncodedRow { row, states, seen } in rows(states) {
+    for EncodedRow { row, states, seen, .. } in rows(states) {
         assert_eq!(
             (read.restore_states(row, &states), read.restore_seen(row, &seen)),
             (Some(()), Some(()))
