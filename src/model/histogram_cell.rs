@@ -47,7 +47,7 @@ impl HistogramCell {
 
     /// Adds another cell of the same slot.
     pub fn merge(&mut self, other: &Self) {
-        self.total.add(&other.total);
+        self.total.merge(&other.total);
         if other.n == 0 {
             return;
         }

@@ -8,7 +8,7 @@
 
 use std::ops::Range;
 
-use super::{Histogram, UnixMillis, counter::Reading};
+use super::{Histogram, ResetHint, UnixMillis, counter::Reading};
 
 /// The maximum number of remembered readings of a series.
 pub const HISTOGRAM_READINGS_MAX: usize = 4;
@@ -50,16 +50,18 @@ impl HistogramReading {
             return if counts { self.whole() } else { self.histogram.emptied() };
         };
         let restarted = self.reading.restarted_since(&before.reading);
-        if restarted || self.histogram.detect_reset(&before.histogram) {
+        let mut increase = self.whole();
+        if restarted
+            || self.histogram.detect_reset(&before.histogram)
+            || increase.subtract(&before.histogram).is_err()
+        {
             return self.whole();
         }
-        let mut increase = self.whole();
-        increase.subtract(&before.histogram);
-        increase
+        Histogram { hint: ResetHint::Unknown, ..increase }
     }
 
     fn whole(&self) -> Histogram {
-        self.histogram.clone()
+        Histogram { hint: ResetHint::Unknown, ..self.histogram.clone() }
     }
 }
 
@@ -93,8 +95,9 @@ impl HistogramReadings {
             }
             Some(next) => {
                 let mut change = next.increase_since(Some(&new));
-                change.subtract(&next.increase_since(before));
-                Some((UnixMillis(next.reading.at), change))
+                // Both are increases up to the same reading, so they are compatible.
+                let is_known = change.subtract(&next.increase_since(before)).is_ok();
+                is_known.then_some((UnixMillis(next.reading.at), change))
             }
         };
         let increase = new.increase_since(before);

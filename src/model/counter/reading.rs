@@ -32,7 +32,7 @@ impl Reading {
     }
 
     /// Returns true when the counter began before the time `at`, which lies before the reading.
-    pub(in crate::model) fn began_before(&self, at: i64) -> bool {
+    pub(crate) fn began_before(&self, at: i64) -> bool {
         self.age > self.at.saturating_sub(at)
     }
 
@@ -68,7 +68,7 @@ impl Reading {
 
     /// Returns true when the start shows that the counter was reset since a previous reading.
     #[inline]
-    pub(in crate::model) fn restarted_since(&self, before: &Self) -> bool {
+    pub(crate) fn restarted_since(&self, before: &Self) -> bool {
         let passed = self.at.saturating_sub(before.at);
         self.age != 0 && (self.age < passed || self.age == passed && before.age != 0)
     }
@@ -82,7 +82,7 @@ impl Reading {
     }
 
     /// Returns true when the whole value counts if this is the counter's first reading.
-    pub(in crate::model) fn counts_whole(&self) -> bool {
+    pub(crate) fn counts_whole(&self) -> bool {
         (1..=START_COUNTS_MS).contains(&self.age)
     }
 }

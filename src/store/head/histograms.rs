@@ -182,14 +182,16 @@ impl HeadWriter<'_> {
             let Some((first, slot, _)) = of_row.first() else { continue };
             let key = key(*slot, row_of(*first));
             let stored = table.get(key).map_err(fail("write"))?;
-            let mut merged = Entries::new();
-            if let Some(bytes) = stored {
-                match read(self.damage, key, bytes.value(), |_| true) {
-                    Ok(found) if !found.is_empty() => merged = found,
-                    // This transaction replaces the damaged row.
-                    _ => self.lost.add(UnixMillis(*slot)..UnixMillis(slot + self.width_ms)),
+            let stored = stored.map(|bytes| read(self.damage, key, bytes.value(), |_| true));
+            let mut merged = match stored {
+                None => Entries::new(),
+                Some(Ok(found)) if !found.is_empty() => found,
+                // This transaction replaces the damaged row.
+                Some(_) => {
+                    self.lost.add(UnixMillis(*slot)..UnixMillis(slot + self.width_ms));
+                    Entries::new()
                 }
-            }
+            };
             for (series, _, cell) in of_row {
                 entries::merge(&mut merged, row_and_lane(*series).1 as u32, cell);
             }

@@ -50,7 +50,6 @@ use super::{
 };
 use crate::model::{Granularity, GranularityIndex, UnixMillis};
 use cache::RowCache;
-pub(crate) use histograms::HISTOGRAMS_PREFIX;
 pub(crate) use opening::records_of;
 use opening::{Opened, open_file, open_whole, presumed, read_slots};
 use row::HeadRow;

@@ -5,9 +5,12 @@
 
 use std::sync::Arc;
 
-use redb::{ReadableTable, WriteTransaction};
+use redb::{ReadableTable, TableHandle, WriteTransaction};
 
-use super::{Head, META, OPTIONS, fail, rows_name, rows_table, slot_of_key, slots, through};
+use super::{
+    Head, META, OPTIONS, fail, histograms::HISTOGRAMS_PREFIX, rows_name, rows_table, slot_of_key,
+    slots, through,
+};
 use crate::{
     model::{Granularity, UnixMillis},
     store::{
@@ -99,7 +102,8 @@ pub(super) fn open_whole(
     let read = |(name, width_ms): (&String, &i64)| read_damage(&file, name, *width_ms);
     let damage = names.iter().zip(widths_ms).map(read).collect::<Result<_, _>>()?;
     let has_histograms = file.guard("open", || {
-        let mut tables = file.read()?.list_tables().map_err(fail("open"))?;
+        let txn = file.read()?;
+        let mut tables = txn.list_tables().map_err(fail("open"))?;
         Ok(tables.any(|table| table.name().starts_with(HISTOGRAMS_PREFIX)))
     })?;
     Ok(Opened { file, damage, has_histograms })

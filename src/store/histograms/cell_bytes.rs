@@ -37,15 +37,15 @@ pub(crate) fn take_cell(bytes: &mut &[u8]) -> Option<HistogramCell> {
     let number = |bytes: &mut &[u8]| u32::try_from(take_varint(bytes)?).ok();
     let n = number(bytes)?;
     if n == 0 {
-        return Some(HistogramCell::correction(Histogram::decode(bytes)?));
+        return Some(HistogramCell::correction(Histogram::decode(bytes).ok()?));
     }
     let first_at = number(bytes)?;
     let last_at = first_at.wrapping_add(number(bytes)?);
     let (flags, rest) = bytes.split_first()?;
     *bytes = rest;
-    let last = Histogram::decode(bytes)?;
+    let last = Histogram::decode(bytes).ok()?;
     let mut other = |flag: u8| {
-        if flags & flag == 0 { Histogram::decode(bytes) } else { Some(last.clone()) }
+        if flags & flag == 0 { Histogram::decode(bytes).ok() } else { Some(last.clone()) }
     };
     let (first, total) = (other(FIRST_IS_LAST)?, other(TOTAL_IS_LAST)?);
     Some(HistogramCell { n, first_at, last_at, total, first, last })

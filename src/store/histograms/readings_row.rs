@@ -40,7 +40,7 @@ fn take_reading(bytes: &mut &[u8]) -> Option<HistogramReading> {
     let age = unzigzag(take_varint(bytes)?);
     let (follows_forgotten, rest) = bytes.split_first()?;
     *bytes = rest;
-    let histogram = Histogram::decode(bytes)?;
+    let histogram = Histogram::decode(bytes).ok()?;
     let reading = Reading { at, value: histogram.count, age };
     Some(HistogramReading { reading, follows_forgotten: *follows_forgotten != 0, histogram })
 }

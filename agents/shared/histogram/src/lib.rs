@@ -18,6 +18,7 @@ mod observe;
 mod quantile;
 mod ranges;
 mod resets;
+mod size;
 mod spans;
 #[cfg(test)]
 mod tests;

@@ -128,7 +128,7 @@ fn take_histograms(rest: &mut &[u8], samples: usize) -> Option<Vec<HistogramSamp
         if index as usize >= samples {
             return None;
         }
-        histograms.push(HistogramSample { index, histogram: Histogram::decode(rest)? });
+        histograms.push(HistogramSample { index, histogram: Histogram::decode(rest).ok()? });
     }
     Some(histograms)
 }
