@@ -18,7 +18,6 @@ mod observe;
 mod quantile;
 mod ranges;
 mod resets;
-mod size;
 mod spans;
 #[cfg(test)]
 mod tests;
