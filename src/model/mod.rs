@@ -56,7 +56,7 @@ pub use counter::{Correction, ObservedCell, Reading, STALE_MARKER, SeriesState, 
 pub use display::Display;
 pub use duration::{LENGTH_MS_MAX, LENGTH_UNITS, parse_duration_ms};
 pub use gaps::Gaps;
-pub use granary_histogram::{self as histogram, Bucket, Histogram, HistogramFault, ResetHint};
+pub use granary_histogram::{self as histogram, Histogram, HistogramFault, ResetHint};
 pub use granary_protocol::Kind;
 pub use granularity::{
     DOCUMENT_PAGE_BYTES, DOCUMENT_SLOTS_MAX, Granularity, GranularityIndex, GranularitySet,

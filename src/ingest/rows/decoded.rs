@@ -10,7 +10,8 @@ use crate::{
         series_cache::{CachedSeries, Fingerprint, SeriesCache},
     },
     model::{
-        AcceptedBatch, Deduplication, DefinitionVerdict, Kind, SeriesId, SeriesInfo, UnixMillis,
+        AcceptedBatch, Deduplication, DefinitionVerdict, HistogramSample, Kind, SeriesId,
+        SeriesInfo, UnixMillis,
     },
     policy::{Admission, RefusalReason},
 };
@@ -21,6 +22,8 @@ pub struct DecodedRows {
     /// The generation of the cache's entries.
     pub(super) generation: u64,
     pub(super) samples: Vec<Row>,
+    /// The histograms of samples, by ascending index.
+    pub(super) histograms: Vec<HistogramSample>,
     /// The points, in order of their first samples; empty for protocols without points.
     pub(super) points: Vec<Point>,
     pub(super) definitions: Vec<(Fingerprint, SeriesInfo)>,
@@ -51,6 +54,11 @@ impl DecodedRows {
     /// Returns the number of samples without refused ones.
     pub fn len(&self) -> usize {
         self.samples.len()
+    }
+
+    /// Returns the number of histograms.
+    pub fn histograms(&self) -> usize {
+        self.histograms.len()
     }
 
     /// Returns the number of points, for protocols whose points have several samples.
@@ -97,6 +105,9 @@ impl DecodedRows {
         };
         // In most requests, these are all samples.
         let rest = accept_plain(&self.samples, plain, has_starts, &mut batch);
+        let mut histograms = std::mem::take(&mut self.histograms).into_iter().peekable();
+        let is_plain = |sample: &HistogramSample| (sample.index as usize) < batch.series.len();
+        batch.histograms.extend(std::iter::from_fn(|| histograms.next_if(is_plain)));
         let mut points = std::mem::take(&mut self.points);
         for (index, row) in (self.samples.len() - rest.len()..).zip(rest) {
             let mut class_of_row = 0;
@@ -110,8 +121,12 @@ impl DecodedRows {
                     admission.keep(row.at, row.value, || kind(id), class).map(|value| (id, value))
                 }
             };
+            let histogram = histograms.next_if(|sample| sample.index as usize == index);
             match verdict {
                 Ok((id, value)) => {
+                    let index = batch.series.len() as u32;
+                    let kept = histogram.map(|sample| HistogramSample { index, ..sample });
+                    batch.histograms.extend(kept);
                     batch.series.push(id);
                     batch.times.push(row.at.0);
                     batch.values.push(value);
@@ -172,7 +187,8 @@ impl DecodedRows {
     }
 
     /// Converts the samples for a caller without a dictionary, which numbers the series in order of
-    /// appearance: `number` is called once per new series.
+    /// appearance: `number` is called once per new series. Histograms are left out; see
+    /// [`Self::histograms`].
     pub fn number(
         self,
         cache: &mut SeriesCache,
@@ -184,7 +200,10 @@ impl DecodedRows {
             cache.insert(fingerprint, CachedSeries::Series(id));
             numbers.push(id);
         }
-        self.samples.into_iter().map(move |row| {
+        let histograms: Vec<_> = self.histograms.iter().map(|sample| sample.index).collect();
+        let is_number = move |index: u32| histograms.binary_search(&index).is_err();
+        let numbers_only = (0..).zip(self.samples).filter(move |(index, _)| is_number(*index));
+        numbers_only.map(move |(_, row)| {
             let series = match row.target {
                 TargetKind::Series(id) => Ok(id),
                 TargetKind::Refused(reason) => Err(reason),

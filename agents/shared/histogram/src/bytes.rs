@@ -56,9 +56,12 @@ impl Histogram {
             put_varint(out, self.custom_bounds.len() as u64);
             self.custom_bounds.iter().for_each(|bound| put_f64(out, *bound));
         }
-        let put_count = |out: &mut Vec<u8>, count: f64| match is_integer {
-            true => put_varint(out, count as u64),
-            false => put_f64(out, count),
+        let put_count = |out: &mut Vec<u8>, count: f64| {
+            if is_integer {
+                put_varint(out, count as u64);
+            } else {
+                put_f64(out, count);
+            }
         };
         if has_threshold {
             put_f64(out, self.zero_threshold);

@@ -28,7 +28,7 @@ pub use bounds::{bucket_index, upper_bound};
 pub use bytes::Corrupt;
 pub use check::HistogramFault;
 pub use ranges::BucketRange;
-pub use spans::Span;
+pub use spans::{ReceivedSide, Span};
 
 use std::sync::Arc;
 

@@ -17,6 +17,56 @@ pub struct Span {
     pub length: u32,
 }
 
+/// One side of a histogram as it is received. More than the maximum of spans and counts is noted,
+/// but not stored.
+#[derive(Debug, Default)]
+pub struct ReceivedSide {
+    spans: Vec<Span>,
+    counts: Vec<f64>,
+    /// The last count of an integer, which later differences refer to.
+    last: i64,
+    is_too_long: bool,
+}
+
+impl ReceivedSide {
+    /// Adds a span.
+    pub fn push_span(&mut self, span: Span) {
+        if self.spans.len() < SPAN_BUCKETS_MAX {
+            self.spans.push(span);
+        } else {
+            self.is_too_long = true;
+        }
+    }
+
+    /// Adds a count.
+    pub fn push_count(&mut self, count: f64) {
+        if self.counts.len() < SPAN_BUCKETS_MAX {
+            self.counts.push(count);
+        } else {
+            self.is_too_long = true;
+        }
+    }
+
+    /// Adds an integer count as the difference from the previous one.
+    pub fn push_delta(&mut self, delta: i64) {
+        self.last = self.last.saturating_add(delta);
+        self.push_count(self.last as f64);
+    }
+
+    /// Returns true when no count was added.
+    pub fn is_empty(&self) -> bool {
+        self.counts.is_empty()
+    }
+
+    /// Returns the buckets.
+    pub fn buckets(self) -> Result<Vec<Bucket>, HistogramFault> {
+        if self.is_too_long {
+            return Err(HistogramFault::TooManyBuckets);
+        }
+        Bucket::from_spans(self.spans, &self.counts)
+    }
+}
+
 impl Bucket {
     /// Returns the buckets of spans and their counts.
     pub fn from_spans(
@@ -60,15 +110,5 @@ impl Bucket {
             end = first + run.len() as i64;
         }
         spans
-    }
-
-    /// Returns the counts of integers from differences between neighbouring buckets.
-    pub fn counts_from_deltas(deltas: impl IntoIterator<Item = i64>) -> Vec<f64> {
-        let mut count = 0_i64;
-        let counts = deltas.into_iter().take(SPAN_BUCKETS_MAX + 1).map(|delta| {
-            count = count.saturating_add(delta);
-            count as f64
-        });
-        counts.collect()
     }
 }
