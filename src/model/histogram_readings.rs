@@ -78,7 +78,12 @@ impl HistogramReadings {
     }
 
     /// Adds a reading of a histogram that began at `start`, Unix milliseconds, 0 if unknown.
-    pub fn observe(&mut self, at: UnixMillis, start: i64, histogram: &Histogram) -> HistogramIncrease {
+    pub fn observe(
+        &mut self,
+        at: UnixMillis,
+        start: i64,
+        histogram: &Histogram,
+    ) -> HistogramIncrease {
         let new = HistogramReading::new(at.0, start, histogram.clone());
         let position = self.0.partition_point(|known| known.reading.at < at.0);
         let before = position.checked_sub(1).map(|index| &self.0[index]);

@@ -56,11 +56,6 @@ impl DecodedRows {
         self.samples.len()
     }
 
-    /// Returns the number of histograms.
-    pub fn histograms(&self) -> usize {
-        self.histograms.len()
-    }
-
     /// Returns the number of points, for protocols whose points have several samples.
     pub fn points(&self) -> usize {
         self.points.len()
@@ -187,8 +182,8 @@ impl DecodedRows {
     }
 
     /// Converts the samples for a caller without a dictionary, which numbers the series in order of
-    /// appearance: `number` is called once per new series. Histograms are left out; see
-    /// [`Self::histograms`].
+    /// appearance: `number` is called once per new series. The rows have only numbers, see
+    /// [`super::Rows::of_numbers`].
     pub fn number(
         self,
         cache: &mut SeriesCache,
@@ -200,10 +195,7 @@ impl DecodedRows {
             cache.insert(fingerprint, CachedSeries::Series(id));
             numbers.push(id);
         }
-        let histograms: Vec<_> = self.histograms.iter().map(|sample| sample.index).collect();
-        let is_number = move |index: u32| histograms.binary_search(&index).is_err();
-        let numbers_only = (0..).zip(self.samples).filter(move |(index, _)| is_number(*index));
-        numbers_only.map(move |(_, row)| {
+        self.samples.into_iter().map(move |row| {
             let series = match row.target {
                 TargetKind::Series(id) => Ok(id),
                 TargetKind::Refused(reason) => Err(reason),

@@ -100,6 +100,7 @@ pub struct Rows<'a> {
     definitions_max: usize,
     memory: Option<&'a mut ReservedMemory>,
     exceeded: Option<LimitExceeded>,
+    refuses_histograms: bool,
 }
 
 impl<'a> Rows<'a> {
@@ -124,7 +125,15 @@ impl<'a> Rows<'a> {
             definitions_max: usize::MAX,
             memory: None,
             exceeded: None,
+            refuses_histograms: false,
         }
+    }
+
+    /// Returns rows that refuse native histograms, for a caller whose batches only have numbers.
+    #[must_use]
+    pub fn of_numbers(mut self) -> Self {
+        self.refuses_histograms = true;
+        self
     }
 
     /// Returns the rows with a limit for new series, and a source of memory for the samples.
@@ -171,6 +180,9 @@ impl<'a> Rows<'a> {
                 return TargetKind::Refused(reason);
             }
         };
+        if described.kind.is_histogram() && self.refuses_histograms {
+            return TargetKind::Refused(RefusalReason::BadHistogram);
+        }
         // A guessed kind never turns histograms into numbers.
         let is_guessed = |kind: &Kind| {
             !described.is_declared && kind.is_histogram() == described.kind.is_histogram()
@@ -213,6 +225,12 @@ impl<'a> Rows<'a> {
         histogram: Result<Histogram, HistogramFault>,
         start: i64,
     ) {
+        if self.refuses_histograms {
+            self.refuse(RefusalReason::BadHistogram, 1, || {
+                "native histograms cannot be imported: send them by remote write".to_owned()
+            });
+            return;
+        }
         let histogram = match histogram {
             Ok(histogram) => histogram,
             Err(fault) => {

@@ -24,8 +24,9 @@ use std::{
 
 use crate::{
     model::{
-        AcceptedBatch, Cell, Correction, GranularityIndex, Histogram, HistogramCell, Kind, RetentionStarts, SeriesId,
-        SeriesState, TimeVerdict, TimesTally, UnixMillis, is_stale_marker,
+        AcceptedBatch, Cell, Correction, GranularityIndex, Histogram, HistogramCell, Kind,
+        RetentionStarts, SeriesId, SeriesState, TimeVerdict, TimesTally, UnixMillis,
+        is_stale_marker,
     },
     store::{
         classes::{

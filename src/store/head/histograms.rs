@@ -152,8 +152,7 @@ impl HeadWriter<'_> {
         if !self.has_histograms {
             return Ok(());
         }
-        let mut table =
-            self.txn.open_table(table(&self.histograms_name)).map_err(fail("write"))?;
+        let mut table = self.txn.open_table(table(&self.histograms_name)).map_err(fail("write"))?;
         for slot in slots(&table, 0..i64::MAX)? {
             if is_removed(slot)? {
                 let rows = key(slot, 0)..key(slot + 1000, 0);
@@ -171,8 +170,7 @@ impl HeadWriter<'_> {
         if cells.is_empty() {
             return Ok(());
         }
-        let mut table =
-            self.txn.open_table(table(&self.histograms_name)).map_err(fail("write"))?;
+        let mut table = self.txn.open_table(table(&self.histograms_name)).map_err(fail("write"))?;
         let mut sorted = cells.to_vec();
         sorted.sort_by_key(|(series, slot, _)| (*slot, *series));
         let is_same = |(series, slot, _): &(SeriesId, i64, _), next: &(SeriesId, i64, _)| {

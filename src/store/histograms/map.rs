@@ -95,11 +95,7 @@ fn merge_wide(
 }
 
 /// Merges a cell into the cells of a level.
-pub(crate) fn merge_into(
-    out: &mut HistogramsOfLevel,
-    key: (SeriesId, i64),
-    cell: HistogramCell,
-) {
+pub(crate) fn merge_into(out: &mut HistogramsOfLevel, key: (SeriesId, i64), cell: HistogramCell) {
     match out.get_mut(&key) {
         Some(known) => known.merge(&cell),
         None => drop(out.insert(key, cell)),

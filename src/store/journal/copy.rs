@@ -7,8 +7,8 @@ use std::{path::Path, sync::Arc};
 use redb::{ReadTransaction, ReadableTable, TableDefinition, TableError, WriteTransaction};
 
 use super::{
-    CHANGES, ENDS, GRANULARITIES, HISTOGRAMS, HOLES, IN_HEAD, Journal, MERGED, META, OPTIONS, SEEN, SENDERS,
-    SERIES, STATES, epochs::EPOCHS, erasures::ERASURES, fail, files::note_files,
+    CHANGES, ENDS, GRANULARITIES, HISTOGRAMS, HOLES, IN_HEAD, Journal, MERGED, META, OPTIONS, SEEN,
+    SENDERS, SERIES, STATES, epochs::EPOCHS, erasures::ERASURES, fail, files::note_files,
     log::copy::LogCopies,
 };
 use crate::store::{

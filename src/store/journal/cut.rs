@@ -12,8 +12,8 @@ use std::sync::Arc;
 use redb::WriteTransaction;
 
 use super::{
-    HISTOGRAMS, Journal, LAST_RUN_KEY, META, RECORD_TIME_KEY, SEEN, SENDERS, STATES, STATES_ROWS_KEY,
-    STATES_THROUGH_KEY, THROUGH_KEY,
+    HISTOGRAMS, Journal, LAST_RUN_KEY, META, RECORD_TIME_KEY, SEEN, SENDERS, STATES,
+    STATES_ROWS_KEY, STATES_THROUGH_KEY, THROUGH_KEY,
     erasures::ERASURES,
     fail,
     in_head::{self, InHead},

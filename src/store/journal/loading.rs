@@ -126,8 +126,9 @@ impl Journal {
         for row in lost {
             let first = u64::from(row) * SERIES_PER_ROW as u64;
             let last = first + SERIES_PER_ROW as u64 - 1;
-            let consequence =
-                format!("series {first} to {last}: their histograms continue from their next readings");
+            let consequence = format!(
+                "series {first} to {last}: their histograms continue from their next readings"
+            );
             self.damaged.note("histograms", &consequence);
             states.lose_histograms(row);
         }

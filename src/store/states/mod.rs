@@ -12,7 +12,8 @@ use std::{
 
 use crate::{
     model::{
-        Histogram, HistogramReadings, Kind, ObservedCell, SeenTimes, SeriesId, SeriesState, TimeVerdict, UnixMillis,
+        Histogram, HistogramReadings, Kind, ObservedCell, SeenTimes, SeriesId, SeriesState,
+        TimeVerdict, UnixMillis,
         counter::{Reading, RememberedReadings},
         histogram_readings::HistogramIncrease,
     },

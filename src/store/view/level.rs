@@ -71,9 +71,8 @@ impl Store {
             view.take_frozen(&frozen, &mut memory);
             view.take_frozen_histograms(&frozen);
         }
-        histograms.retain(|(_, slot), _| {
-            head.through < through && !view.has_absorbed(through, *slot)
-        });
+        histograms
+            .retain(|(_, slot), _| head.through < through && !view.has_absorbed(through, *slot));
         for (key, cell) in histograms {
             merge_into(&mut view.histograms, key, cell);
         }

@@ -54,10 +54,7 @@ impl Partition {
     }
 
     /// Removes the damaged rows of histograms.
-    pub(super) fn drop_damaged_histograms(
-        &self,
-        txn: &WriteTransaction,
-    ) -> Result<(), StoreError> {
+    pub(super) fn drop_damaged_histograms(&self, txn: &WriteTransaction) -> Result<(), StoreError> {
         let mut tables = txn.list_tables().map_err(self.fail("mend"))?;
         if !tables.any(|table| redb::TableHandle::name(&table) == HISTOGRAMS_NAME) {
             return Ok(());
@@ -97,9 +94,8 @@ impl PartitionReader {
         let mut document = grid.document_start(from);
         while document < to {
             let key = partition.key(document, series);
-            let is_wanted = |slot: u32| {
-                range.contains(&(document.0 + i64::from(slot) * grid.width_ms))
-            };
+            let is_wanted =
+                |slot: u32| range.contains(&(document.0 + i64::from(slot) * grid.width_ms));
             let entries = partition.file.guard("read", || {
                 let found = table.get(key).map_err(partition.fail("read"))?;
                 let decode = |bytes: &[u8]| entries::decode(bytes, key, is_wanted);
