@@ -47,7 +47,7 @@ impl HistogramReading {
     fn increase_since(&self, before: Option<&Self>) -> Histogram {
         let Some(before) = before else {
             let counts = self.reading.counts_whole();
-            return if counts { self.whole() } else { self.histogram.emptied() };
+            return if counts { self.whole() } else { nothing(&self.histogram) };
         };
         let restarted = self.reading.restarted_since(&before.reading);
         let mut increase = self.whole();
@@ -63,6 +63,11 @@ impl HistogramReading {
     fn whole(&self) -> Histogram {
         Histogram { hint: ResetHint::Unknown, ..self.histogram.clone() }
     }
+}
+
+/// Returns the increase of a reading that adds nothing.
+fn nothing(histogram: &Histogram) -> Histogram {
+    Histogram { hint: ResetHint::Unknown, ..histogram.emptied() }
 }
 
 impl HistogramReadings {
@@ -87,7 +92,7 @@ impl HistogramReadings {
         let new = HistogramReading::new(at.0, start, histogram.clone());
         let position = self.0.partition_point(|known| known.reading.at < at.0);
         let before = position.checked_sub(1).map(|index| &self.0[index]);
-        let nothing = || HistogramIncrease { increase: histogram.emptied(), correction: None };
+        let nothing = || HistogramIncrease { increase: nothing(histogram), correction: None };
         let correction = match self.0.get(position) {
             None => None,
             Some(next) if next.reading.at == at.0 || next.follows_forgotten => return nothing(),
