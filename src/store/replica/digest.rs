@@ -227,7 +227,8 @@ impl Store {
                     }
                 }
                 let part = format!("histograms of {}", level.name);
-                for (key, cell) in histograms.into_iter().filter(|((_, at), _)| is_kept(UnixMillis(*at)))
+                for (key, cell) in
+                    histograms.into_iter().filter(|((_, at), _)| is_kept(UnixMillis(*at)))
                 {
                     digest.add_histogram(&part, key, cell);
                 }
