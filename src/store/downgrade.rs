@@ -175,8 +175,8 @@ impl StoredFile {
                 return Err(StoreError::Mismatch { file, problem: problem.to_owned() });
             }
             if self.kind == FileKind::Journal && journal::projects::has_histograms(&txn)? {
-                let problem = "it has series of histograms, which releases of format 1 cannot read: \
-                               use the release that wrote it";
+                let problem = "it has series of histograms, which releases of format 1 cannot \
+                               read: use the release that wrote it";
                 let file = file.name().to_owned();
                 return Err(StoreError::Mismatch { file, problem: problem.to_owned() });
             }
