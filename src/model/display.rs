@@ -49,7 +49,9 @@ impl Display {
         match kind.of_counts() {
             Kind::Gauge => Self::Avg,
             Kind::Counter => Self::AvgPerSec,
-            _ => Self::Total,
+            Kind::Delta | Kind::Histogram | Kind::GaugeHistogram | Kind::DeltaHistogram => {
+                Self::Total
+            }
         }
     }
 

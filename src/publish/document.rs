@@ -68,7 +68,11 @@ impl Described<'_> {
     fn number(&self, cell: &Cell) -> Option<f64> {
         let number = match self.info.kind.of_counts() {
             Kind::Gauge => cell.mean()?,
-            _ => cell.sum,
+            Kind::Counter
+            | Kind::Delta
+            | Kind::Histogram
+            | Kind::GaugeHistogram
+            | Kind::DeltaHistogram => cell.sum,
         };
         number.is_finite().then_some(number)
     }

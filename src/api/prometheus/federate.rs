@@ -154,7 +154,11 @@ impl Exposition {
         if self.metric.as_deref() != Some(metric) {
             let word = match series.kind {
                 Kind::Counter => "counter",
-                _ => "gauge",
+                Kind::Gauge
+                | Kind::Delta
+                | Kind::Histogram
+                | Kind::GaugeHistogram
+                | Kind::DeltaHistogram => "gauge",
             };
             out.push_str("# TYPE ");
             self.format.push_metric(metric, out);

@@ -253,8 +253,20 @@ impl<'a, 'r> Points<'a, 'r> {
 fn sum_kind(temporality: i32, is_monotonic: bool) -> Kind {
     match total_kind(temporality) {
         Kind::Delta => Kind::Delta,
-        _ if is_monotonic => Kind::Counter,
-        _ => Kind::Gauge,
+        Kind::Gauge
+        | Kind::Counter
+        | Kind::Histogram
+        | Kind::GaugeHistogram
+        | Kind::DeltaHistogram
+            if is_monotonic =>
+        {
+            Kind::Counter
+        }
+        Kind::Gauge
+        | Kind::Counter
+        | Kind::Histogram
+        | Kind::GaugeHistogram
+        | Kind::DeltaHistogram => Kind::Gauge,
     }
 }
 

@@ -156,7 +156,13 @@ impl SeriesState {
                 let cell = Cell::reading(offset, value, contribution.increase, contribution.rate);
                 ObservedCell { cell, correction: contribution.correction }
             }
-            _ => ObservedCell { cell: Cell::single(offset, value), correction: None },
+            Kind::Gauge
+            | Kind::Delta
+            | Kind::Histogram
+            | Kind::GaugeHistogram
+            | Kind::DeltaHistogram => {
+                ObservedCell { cell: Cell::single(offset, value), correction: None }
+            }
         }
     }
 

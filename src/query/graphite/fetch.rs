@@ -120,7 +120,9 @@ impl FetchRequest<'_> {
         let by_kind = match series.info.kind.of_counts() {
             Kind::Gauge => Aggregation::Average,
             Kind::Counter => Aggregation::Last,
-            _ => Aggregation::Sum,
+            Kind::Delta | Kind::Histogram | Kind::GaugeHistogram | Kind::DeltaHistogram => {
+                Aggregation::Sum
+            }
         };
         Line {
             name: cut_name(series.name.to_string()),

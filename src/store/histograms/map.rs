@@ -40,16 +40,13 @@ impl HistogramMap {
         (series, slot): (SeriesId, i64),
         cell: &HistogramCell,
     ) {
-        match self.cells.get_mut(&(level.0, series, slot)) {
-            Some(known) => {
-                let before = known.bytes();
-                known.merge(cell);
-                self.bytes = self.bytes + known.bytes() - before;
-            }
-            None => {
-                self.bytes += cell.bytes() + ENTRY_BYTES;
-                self.cells.insert((level.0, series, slot), cell.clone());
-            }
+        if let Some(known) = self.cells.get_mut(&(level.0, series, slot)) {
+            let before = known.bytes();
+            known.merge(cell);
+            self.bytes = self.bytes + known.bytes() - before;
+        } else {
+            self.bytes += cell.bytes() + ENTRY_BYTES;
+            self.cells.insert((level.0, series, slot), cell.clone());
         }
     }
 

@@ -58,7 +58,9 @@ impl Kind {
         match self.of_counts() {
             Self::Gauge => Self::GaugeHistogram,
             Self::Counter => Self::Histogram,
-            _ => Self::DeltaHistogram,
+            Self::Delta | Self::Histogram | Self::GaugeHistogram | Self::DeltaHistogram => {
+                Self::DeltaHistogram
+            }
         }
     }
 

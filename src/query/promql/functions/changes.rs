@@ -28,7 +28,12 @@ pub(super) fn changes(window: &Window<'_>, _: &[f64], _: &Notes<'_>) -> WindowRe
             Kind::Counter if cell.max <= 0.0 => 0.0,
             Kind::Counter if cell.min > 0.0 => pairs,
             Kind::Gauge | Kind::Delta if cell.min == cell.max => 0.0,
-            _ => {
+            Kind::Gauge
+            | Kind::Delta
+            | Kind::Counter
+            | Kind::Histogram
+            | Kind::GaugeHistogram
+            | Kind::DeltaHistogram => {
                 return Err(merged_samples_error("changes", OF_SLOTS, window, cell));
             }
         };

@@ -31,7 +31,9 @@ pub(super) fn increase(window: &Window<'_>) -> Option<f64> {
         Kind::Gauge => SampledChange::of_gauge(window, true)?.extrapolated(&window.frame),
         Kind::Delta => Some(total(window.portions().map(|portion| portion.sum()))),
         Kind::Counter if window.frame.cuts_slots => increase_in_cut_slots(window),
-        _ => increase_in_whole_slots(window),
+        Kind::Counter | Kind::Histogram | Kind::GaugeHistogram | Kind::DeltaHistogram => {
+            increase_in_whole_slots(window)
+        }
     }
 }
 

@@ -117,7 +117,11 @@ fn extreme(window: &Window<'_>, smallest: bool) -> (i64, f64) {
                 let (first, last) = (portion.first().value, portion.last().value);
                 (first.min(last), first.max(last))
             }
-            _ => portion.extremes(),
+            Kind::Gauge
+            | Kind::Delta
+            | Kind::Histogram
+            | Kind::GaugeHistogram
+            | Kind::DeltaHistogram => portion.extremes(),
         };
         let value = if smallest { low } else { high };
         let is_better = found.is_none_or(|(_, best)| {
@@ -137,7 +141,11 @@ fn known_values(portion: &Portion<'_>, kind: Kind) -> Option<Vec<(f64, u32)>> {
     let cell = portion.cell;
     let is_constant = match kind.of_counts() {
         Kind::Counter => cell.max == 0.0 && cell.first == cell.last,
-        _ => cell.min == cell.max,
+        Kind::Gauge
+        | Kind::Delta
+        | Kind::Histogram
+        | Kind::GaugeHistogram
+        | Kind::DeltaHistogram => cell.min == cell.max,
     };
     if is_constant && cell.n > 2 {
         return Some(vec![(cell.last, portion.count())]);
