@@ -97,7 +97,7 @@ fn count_values(
                     positions.insert(labels.clone(), out.len());
                     let values = vec![ABSENT; steps.count];
                     let drop_metric = group.drop_metric && name != METRIC_TAG;
-                    out.push(Series { labels, drop_metric, values });
+                    out.push(Series::new(labels, drop_metric, values));
                     out.len() - 1
                 };
                 let count = &mut out[position].values[step];

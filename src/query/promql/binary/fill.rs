@@ -37,7 +37,7 @@ pub(super) fn fill(
             let value =
                 |(other, side): (&bool, &bool)| if *other && !side { value } else { ABSENT };
             let values = times.map(value).collect();
-            Series { labels: group.signature.clone(), drop_metric: false, values }
+            Series::new(group.signature.clone(), false, values)
         });
         filled.filter(Series::has_values).collect::<Vec<_>>()
     };

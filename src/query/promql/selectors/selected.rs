@@ -40,6 +40,7 @@ impl From<SelectedSeries> for CellSeries {
             ended_at: selected.ended_at,
             cells: Vec::new(),
             counted: Vec::new(),
+            histograms: Vec::new(),
         }
     }
 }

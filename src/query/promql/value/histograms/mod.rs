@@ -7,6 +7,7 @@ mod column;
 mod quantiles;
 mod sums;
 mod text;
+mod timed;
 mod trim;
 
 pub use buckets::{RangeBucket, range_buckets};
@@ -14,9 +15,12 @@ pub(crate) use column::HistogramColumn;
 pub(crate) use quantiles::{Quantile, fraction, has_unbucketed, quantile, variance};
 pub(crate) use sums::{Combined, HistogramSum, Incompatible, added, divided, scaled, subtracted};
 pub(crate) use text::text_of_histogram;
+pub(crate) use timed::{HistogramReading, HistogramWindow, TimedHistogram};
 pub(crate) use trim::{trimmed_above, trimmed_below};
 
-use crate::model::Histogram;
+use std::sync::Arc;
+
+use crate::model::{Histogram, ResetHint};
 
 /// Returns true when two histograms have the same buckets, counts and sum; hints do not count.
 pub(crate) fn are_equal(left: &Histogram, right: &Histogram) -> bool {
@@ -35,6 +39,18 @@ pub(crate) fn are_equal(left: &Histogram, right: &Histogram) -> bool {
                     })
             },
         )
+}
+
+/// Returns a histogram of a counter without its relation to the reading before, which may not be
+/// the one before it in a subquery.
+pub(crate) fn without_reset_hint(histogram: &Arc<Histogram>) -> Arc<Histogram> {
+    match histogram.hint {
+        ResetHint::Unknown | ResetHint::Gauge => histogram.clone(),
+        ResetHint::Reset | ResetHint::NotReset => {
+            let hint = ResetHint::Unknown;
+            Arc::new(Histogram { hint, ..Histogram::clone(histogram) })
+        }
+    }
 }
 
 /// Returns the approximate memory of a histogram in bytes.
