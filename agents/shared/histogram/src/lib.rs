@@ -21,6 +21,7 @@ mod resets;
 mod spans;
 #[cfg(test)]
 mod tests;
+mod trim;
 mod zero;
 
 pub use add::{Added, Incompatible};

@@ -41,7 +41,7 @@ impl Histogram {
 
     /// Returns the range in which the observations of a bucket can be: the zero bucket of
     /// a histogram without negative buckets begins at 0, and so does the first custom bucket.
-    fn narrowed(&self, mut range: BucketRange) -> BucketRange {
+    pub(crate) fn narrowed(&self, mut range: BucketRange) -> BucketRange {
         if self.is_custom() {
             if range.lower == f64::NEG_INFINITY && range.upper > 0.0 {
                 range.lower = 0.0;
@@ -56,7 +56,7 @@ impl Histogram {
         range
     }
 
-    fn is_linear(&self, range: &BucketRange) -> bool {
+    pub(crate) fn is_linear(&self, range: &BucketRange) -> bool {
         self.is_custom() || (range.lower <= 0.0 && range.upper >= 0.0)
     }
 
@@ -107,7 +107,7 @@ impl Histogram {
     }
 
     /// Returns the share of a bucket's observations up to a number inside the bucket.
-    fn share(&self, range: &BucketRange, value: f64) -> f64 {
+    pub(crate) fn share(&self, range: &BucketRange, value: f64) -> f64 {
         if range.lower == f64::NEG_INFINITY {
             return 1.0;
         }

@@ -25,26 +25,29 @@ impl Histogram {
     /// positive buckets.
     pub fn ranges(&self) -> impl DoubleEndedIterator<Item = BucketRange> {
         let negative = self.negative.iter().rev().map(|bucket| self.negative_range(bucket));
-        let zero = BucketRange {
+        let zero = (self.zero_count != 0.0).then_some(self.zero_range());
+        let positive = self.positive.iter().map(|bucket| self.positive_range(bucket));
+        negative.chain(zero).chain(positive).filter(|range| range.count != 0.0)
+    }
+
+    pub(crate) fn zero_range(&self) -> BucketRange {
+        BucketRange {
             lower: -self.zero_threshold,
             upper: self.zero_threshold,
             includes_lower: true,
             includes_upper: true,
             count: self.zero_count,
-        };
-        let zero = (self.zero_count != 0.0).then_some(zero);
-        let positive = self.positive.iter().map(|bucket| self.positive_range(bucket));
-        negative.chain(zero).chain(positive).filter(|range| range.count != 0.0)
+        }
     }
 
-    fn positive_range(&self, bucket: &Bucket) -> BucketRange {
+    pub(crate) fn positive_range(&self, bucket: &Bucket) -> BucketRange {
         let (lower, upper) = self.bounds(bucket.index);
         // The first bucket of custom bounds includes minus infinity.
         let includes_lower = lower == f64::NEG_INFINITY;
         BucketRange { lower, upper, includes_lower, includes_upper: true, count: bucket.count }
     }
 
-    fn negative_range(&self, bucket: &Bucket) -> BucketRange {
+    pub(crate) fn negative_range(&self, bucket: &Bucket) -> BucketRange {
         BucketRange {
             lower: -upper_bound(self.schema, bucket.index),
             upper: -lower_bound(self.schema, bucket.index),

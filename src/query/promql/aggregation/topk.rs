@@ -15,7 +15,7 @@ use crate::query::promql::{
     syntax::{operator::Aggregation, tree::Grouping},
     value::{
         numbers::text_of,
-        series::{ABSENT, Series, is_present},
+        series::Series,
         steps::Steps,
     },
 };
@@ -106,7 +106,7 @@ fn pick(
         for group in groups.iter().filter(|_| count > 0) {
             let members = group.members.iter().copied();
             picked.clear();
-            picked.extend(members.filter(|index| is_present(input[*index].values[step])));
+            picked.extend(members.filter(|index| input[*index].is_at(step)));
             if operation == Aggregation::Limitk {
                 picked.truncate(count);
             } else {
@@ -124,7 +124,7 @@ fn pick(
         }
         for (series, is_picked) in input.iter_mut().zip(&is_picked) {
             if !is_picked {
-                series.values[step] = ABSENT;
+                series.remove(step);
             }
         }
     }

@@ -56,6 +56,7 @@ pub(super) fn any_present<'a>(all: impl Iterator<Item = &'a Series>, steps: &Ste
         for (any, value) in any.iter_mut().zip(&series.values) {
             *any |= is_present(*value);
         }
+        series.histograms.iter().for_each(|(step, _)| any[step] = true);
     }
     any
 }

@@ -13,9 +13,7 @@ use crate::query::promql::{
     context::Context,
     value::{
         annotations::Notes,
-        histograms::{
-            Quantile, fraction as native_fraction, has_unbucketed, quantile as native_quantile,
-        },
+        histograms::has_unbucketed,
         numbers::open_metrics_text,
         series::{ABSENT, Series, is_present, join_same},
         steps::Steps,
@@ -94,7 +92,7 @@ pub(super) fn fraction(
                     + &for_metric(metric)
             });
         }
-        native_fraction(low[step], high[step], histogram)
+        histogram.fraction(low[step], high[step])
     };
     Ok(by_histogram(&series, context.steps, notes, of_native, |step, all, _| {
         buckets::fraction(low[step], high[step], all)
@@ -114,9 +112,8 @@ fn quantile_of_each(
     notes: &Notes<'_>,
 ) -> Vec<Series> {
     let of_native = |step: usize, histogram: &NativeHistogram, metric: &str| {
-        let Quantile { value, has_nan } =
-            native_quantile(quantiles[step], histogram);
-        if has_nan {
+        let value = histogram.quantile(quantiles[step]);
+        if (0.0..=1.0).contains(&quantiles[step]) && has_unbucketed(histogram) {
             let result = if value.is_nan() { "NaN" } else { "skewed higher" };
             notes.inform(|| {
                 format!(

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{MixedWindow, Outcome, OutcomeResult, over_time::timeline};
 use crate::{
-    model::{CUSTOM_BOUNDS, Histogram, Kind, ResetHint},
+    model::{Histogram, Kind, ResetHint},
     query::promql::{
         functions::{
             extrapolation::SampledChange,
@@ -14,7 +14,7 @@ use crate::{
         },
         value::{
             annotations::Notes,
-            histograms::{HistogramReading, HistogramSum, added, divided, scaled, subtracted},
+            histograms::{HistogramReading, HistogramSum, TimedHistogram, divided, scaled},
             series::Element,
         },
     },
@@ -54,10 +54,7 @@ fn stored_increase(window: &MixedWindow<'_>, notes: &Notes<'_>) -> Option<Histog
 }
 
 /// Returns true when a slot belongs to a window of whole slots.
-fn is_whole(
-    slot: &crate::query::promql::value::histograms::TimedHistogram,
-    window: &MixedWindow<'_>,
-) -> bool {
+fn is_whole(slot: &TimedHistogram, window: &MixedWindow<'_>) -> bool {
     slot.last_at <= window.histograms.to
 }
 
@@ -90,7 +87,6 @@ fn growth(
     metric: &str,
     notes: &Notes<'_>,
 ) -> Option<Histogram> {
-    let is_custom = |histogram: &Histogram| histogram.schema == CUSTOM_BOUNDS;
     let is_gauge = |histogram: &Histogram| histogram.hint == ResetHint::Gauge;
     let (first, last) = (readings.first()?.1, readings.last()?.1);
     if is_counter && readings.iter().any(|(_, reading)| is_gauge(reading)) {
@@ -102,27 +98,23 @@ fn growth(
     let resets_first = is_counter && readings[1].1.detect_reset(first);
     // After a reset, the buckets of the first reading do not matter.
     let skipped = usize::from(resets_first);
-    if readings[skipped..].iter().any(|(_, reading)| is_custom(reading) != is_custom(last)) {
+    if readings[skipped..].iter().any(|(_, reading)| reading.is_custom() != last.is_custom()) {
         notes.warn_of_mixed_buckets(metric);
         return None;
     }
     let mut grown = Histogram::clone(last);
     if !resets_first {
-        let change = subtracted(last, first).ok()?;
-        if change.reconciled {
+        if grown.subtract(first).ok()?.has_reconciled_bounds {
             notes.inform_of_reconciled_bounds("subtraction");
         }
-        grown = change.histogram;
     }
     if is_counter {
         for pair in readings[skipped..].windows(2) {
             let (before, now) = (pair[0].1, pair[1].1);
             if now.detect_reset(before) {
-                let sum = added(&grown, before).ok()?;
-                if sum.reconciled {
+                if grown.add(before).ok()?.has_reconciled_bounds {
                     notes.inform_of_reconciled_bounds("addition");
                 }
-                grown = sum.histogram;
             }
         }
     }
@@ -177,14 +169,13 @@ pub(super) fn instant(
     }
     let mut change = Histogram::clone(last);
     if !is_rate || !last.detect_reset(before) {
-        let Ok(difference) = subtracted(last, before) else {
+        let Ok(difference) = change.subtract(before) else {
             notes.warn_of_mixed_buckets(window.metric);
             return Ok(Outcome::Nothing);
         };
-        if difference.reconciled {
+        if difference.has_reconciled_bounds {
             notes.inform_of_reconciled_bounds("subtraction");
         }
-        change = difference.histogram;
     }
     change.hint = ResetHint::Gauge;
     let passed = seconds(at - before_at);

@@ -1,44 +1,46 @@
-//! Native histograms as values: columns of them, sums, quantiles, trimming, texts.
+//! Native histograms as values: columns of them, windows, sums, texts.
 //!
 //! Must never know: the store, the tree, series.
 
-mod buckets;
 mod column;
-mod quantiles;
 mod sums;
 mod text;
 mod timed;
-mod trim;
+mod variance;
 
-pub use buckets::{RangeBucket, range_buckets};
 pub(crate) use column::HistogramColumn;
-pub(crate) use quantiles::{Quantile, fraction, has_unbucketed, quantile, variance};
-pub(crate) use sums::{Combined, HistogramSum, Incompatible, added, divided, scaled, subtracted};
+pub(crate) use sums::HistogramSum;
 pub(crate) use text::text_of_histogram;
 pub(crate) use timed::{HistogramReading, HistogramWindow, TimedHistogram};
-pub(crate) use trim::{trimmed_above, trimmed_below};
+pub(crate) use variance::variance;
 
 use std::sync::Arc;
 
 use crate::model::{Histogram, ResetHint};
 
+/// Returns a histogram whose counts and sum are multiplied by a number.
+pub(crate) fn scaled(histogram: &Histogram, factor: f64) -> Histogram {
+    let mut out = histogram.clone();
+    out.scale(factor);
+    out
+}
+
+/// Returns a histogram whose counts and sum are divided by a number.
+pub(crate) fn divided(histogram: &Histogram, divisor: f64) -> Histogram {
+    let mut out = histogram.clone();
+    out.divide(divisor);
+    out
+}
+
+/// Returns true when the histogram has observations of NaN, which are in no bucket.
+pub(crate) fn has_unbucketed(histogram: &Histogram) -> bool {
+    let in_buckets = || histogram.ranges().map(|range| range.count).sum::<f64>();
+    histogram.sum.is_nan() && in_buckets() < histogram.count
+}
+
 /// Returns true when two histograms have the same buckets, counts and sum; hints do not count.
 pub(crate) fn are_equal(left: &Histogram, right: &Histogram) -> bool {
-    let bits = |value: f64| if value.is_nan() { f64::NAN.to_bits() } else { (value + 0.0).to_bits() };
-    let numbers = |histogram: &Histogram| {
-        [histogram.count, histogram.sum, histogram.zero_count, histogram.zero_threshold].map(bits)
-    };
-    left.schema == right.schema
-        && numbers(left) == numbers(right)
-        && left.custom_bounds == right.custom_bounds
-        && [(&left.positive, &right.positive), (&left.negative, &right.negative)].iter().all(
-            |(left, right)| {
-                left.len() == right.len()
-                    && left.iter().zip(right.iter()).all(|(left, right)| {
-                        left.index == right.index && bits(left.count) == bits(right.count)
-                    })
-            },
-        )
+    *left == Histogram { hint: left.hint, ..right.clone() }
 }
 
 /// Returns a histogram of a counter without its relation to the reading before, which may not be

@@ -4,7 +4,6 @@
 
 use std::fmt::Write as _;
 
-use super::buckets::range_buckets;
 use crate::{model::Histogram, query::promql::value::numbers::short_text};
 
 /// Returns the text of a histogram, as Prometheus formats it.
@@ -14,7 +13,7 @@ pub(crate) fn text_of_histogram(histogram: &Histogram) -> String {
         short_text(histogram.count),
         short_text(histogram.sum)
     );
-    for bucket in range_buckets(histogram) {
+    for bucket in histogram.ranges() {
         let _ = write!(
             out,
             ", {}{},{}{}:{}",
