@@ -43,14 +43,12 @@ pub(crate) fn operate(
         }
         (Value::Vector(series), Value::Scalar(numbers)) => {
             let compute = |value, number| operation.apply(value, number, value, return_bool);
-            let of_histogram = |value, number| operating.apply(value, number, value);
-            let series = operate_on_histograms(series, &numbers, drops, &operating, of_histogram);
+            let series = operate_on_histograms(series, &numbers, drops, (&operating, true));
             Value::Vector(operate_with_numbers(series, &numbers, drops, compute))
         }
         (Value::Scalar(numbers), Value::Vector(series)) => {
             let compute = |value, number| operation.apply(number, value, value, return_bool);
-            let of_histogram = |value, number| operating.apply(number, value, value);
-            let series = operate_on_histograms(series, &numbers, drops, &operating, of_histogram);
+            let series = operate_on_histograms(series, &numbers, drops, (&operating, false));
             Value::Vector(operate_with_numbers(series, &numbers, drops, compute))
         }
         (Value::Vector(left), Value::Vector(right)) => {
@@ -68,15 +66,13 @@ pub(crate) fn operate(
 
 /// Replaces the histograms by results, which are histograms too.
 fn operate_on_histograms(
-    series: Vec<Series>,
+    mut series: Vec<Series>,
     numbers: &[f64],
     drops_metric: bool,
-    operating: &Operating<'_>,
-    compute: impl Fn(Element<'_>, Element<'_>) -> Combined,
+    (operating, is_left): (&Operating<'_>, bool),
 ) -> Vec<Series> {
     let is_trim = matches!(operating.operation, Operation::Trim(_));
-    let mut out = series;
-    for entry in &mut out {
+    for entry in &mut series {
         if is_trim && entry.values.iter().any(|value| is_present(*value)) {
             operating.incompatible("float", "float");
         }
@@ -86,13 +82,14 @@ fn operate_on_histograms(
         entry.drop_metric |= drops_metric;
         let histograms = std::mem::take(&mut entry.histograms);
         for (step, histogram) in histograms.iter() {
-            let number = Element::Number(numbers[step]);
-            if let Combined::Histogram(result) = compute(Element::Histogram(histogram), number) {
+            let (value, number) = (Element::Histogram(histogram), Element::Number(numbers[step]));
+            let (left, right) = if is_left { (value, number) } else { (number, value) };
+            if let Combined::Histogram(result) = operating.apply(left, right, value) {
                 entry.histograms.set(step, result, numbers.len());
             }
         }
     }
-    out
+    series
 }
 
 fn operate_with_numbers(

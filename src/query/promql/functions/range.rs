@@ -14,7 +14,7 @@ use crate::{
     query::promql::{
         context::Context,
         value::{
-            histograms::{HistogramWindow, bytes_of},
+            histograms::HistogramWindow,
             range_vector::{CellSeries, RangeVector},
             series::{ABSENT, Series},
             windows::{Cursor, Frame, Window},
@@ -176,7 +176,7 @@ fn over_mixed_windows(
             Outcome::Nothing => {}
             Outcome::Number(value) => out.values[index] = value,
             Outcome::Histogram(histogram) => {
-                context.bounds.reserve(bytes_of(&histogram))?;
+                context.bounds.reserve(histogram.bytes())?;
                 out.histograms.set(index, histogram, frames.len());
             }
         }

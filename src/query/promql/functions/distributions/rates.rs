@@ -39,23 +39,23 @@ pub(super) fn rate(name: &str, window: &MixedWindow<'_>, notes: &Notes<'_>) -> O
 fn stored_increase(window: &MixedWindow<'_>, notes: &Notes<'_>) -> Option<Histogram> {
     let histograms = window.histograms;
     let frame = window.numbers.frame;
-    let part = |slot| if frame.cuts_slots { histograms.part(slot) } else { 1.0 };
-    let in_window = |slot: &&_| part(*slot) > 0.0 && (frame.cuts_slots || is_whole(*slot, window));
-    let mut slots = histograms.slots.iter().filter(in_window);
-    let first = slots.next()?;
-    let mut sum = HistogramSum::new(&scaled(&first.total, part(first)));
-    for slot in slots {
-        if sum.add(&scaled(&slot.total, part(slot))).is_err() {
+    // As with cells of numbers, a window of whole slots has the slots that end in it.
+    let part = |slot: &TimedHistogram| match frame.cuts_slots {
+        true => histograms.part(slot),
+        false if slot.last_at <= histograms.to => 1.0,
+        false => 0.0,
+    };
+    let parts = histograms.slots.iter().map(|slot| (slot, part(slot)));
+    let mut parts = parts.filter(|(_, part)| *part > 0.0);
+    let (first, first_part) = parts.next()?;
+    let mut sum = HistogramSum::new(&scaled(&first.total, first_part));
+    for (slot, part) in parts {
+        if sum.add(&scaled(&slot.total, part)).is_err() {
             notes.warn_of_mixed_buckets(window.metric);
             return None;
         }
     }
     Some(Histogram { hint: ResetHint::Gauge, ..sum.total() })
-}
-
-/// Returns true when a slot belongs to a window of whole slots.
-fn is_whole(slot: &TimedHistogram, window: &MixedWindow<'_>) -> bool {
-    slot.last_at <= window.histograms.to
 }
 
 /// Returns the change from the first reading to the last, extended to the window's edges as in
@@ -66,7 +66,7 @@ fn extrapolated(
     notes: &Notes<'_>,
 ) -> Option<Histogram> {
     let readings = window.histograms.readings();
-    let ([first, .., last] | [first, last]) = readings[..] else { return None };
+    let [first, .., last] = readings[..] else { return None };
     let grown = growth(&readings, is_counter, window.metric, notes)?;
     let floor = first.1.count;
     let change = SampledChange {
@@ -134,7 +134,7 @@ pub(super) fn instant(
 ) -> OutcomeResult {
     let is_rate = name == "irate";
     let all = timeline(window);
-    let ([.., (before_at, before), (at, last)]) = all[..] else {
+    let [.., (before_at, before), (at, last)] = all[..] else {
         if window.histograms.slots.is_empty() {
             return of_numbers(&window.numbers, arguments, notes).map(Into::into);
         }

@@ -55,9 +55,3 @@ pub(crate) fn without_reset_hint(histogram: &Arc<Histogram>) -> Arc<Histogram> {
     }
 }
 
-/// Returns the approximate memory of a histogram in bytes.
-pub(crate) fn bytes_of(histogram: &Histogram) -> usize {
-    size_of::<Histogram>()
-        + size_of_val(&histogram.positive[..])
-        + size_of_val(&histogram.negative[..])
-}
