@@ -78,6 +78,7 @@ impl Evaluator<'_> {
             labels: series.labels,
             drop_metric: series.drop_metric,
             kind: Kind::Gauge,
+            histogram_kind: Kind::GaugeHistogram,
             ended_at: i64::MAX,
             counted: Vec::new(),
             histograms: inner

@@ -169,7 +169,7 @@ fn over_mixed_windows(
         let window = MixedWindow {
             numbers: cursor.window(cells, kind, *frame),
             histograms: HistogramWindow::new(&series.histograms, frame.from, frame.to),
-            kind: series.kind,
+            kind: series.histogram_kind,
             metric: series.labels.metric(),
         };
         match function(&window, index)? {

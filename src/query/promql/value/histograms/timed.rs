@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use crate::model::Histogram;
+use crate::model::{Histogram, HistogramSlot};
 
 /// The histograms of a slot, or a single histogram.
 #[derive(Debug, Clone)]
@@ -31,6 +31,21 @@ impl TimedHistogram {
     pub(crate) fn reading(at: i64, histogram: Arc<Histogram>) -> Self {
         let [total, first, last] = [histogram.clone(), histogram.clone(), histogram];
         Self { first_at: at, last_at: at, n: 1, total, first, last }
+    }
+
+    /// Returns the histograms of a stored slot.
+    pub(crate) fn of_slot(slot: &HistogramSlot) -> Self {
+        let (start, cell) = (slot.start.0, &slot.cell);
+        let first = Arc::new(cell.first.clone());
+        let last = if cell.n == 1 { first.clone() } else { Arc::new(cell.last.clone()) };
+        Self {
+            first_at: start + i64::from(cell.first_at),
+            last_at: start + i64::from(cell.last_at),
+            n: cell.n,
+            total: Arc::new(cell.total.clone()),
+            first,
+            last,
+        }
     }
 
     /// Returns true when some readings are unknown.
