@@ -30,7 +30,7 @@ impl TimedHistogram {
     /// count 6 or 7, the negative side 8 to 10, the positive side 11 to 13, reset hint 14, timestamp
     /// 15, custom bounds 16, and in 2.0 start timestamp 17.
     pub(super) fn read(message: &[u8]) -> Result<Self, WireFault> {
-        let (mut at, mut start, mut schema) = (0, 0, 0);
+        let (mut at, mut start, mut schema, mut is_integer) = (0, 0, 0, true);
         let mut histogram = Histogram::empty(0);
         let (mut positive, mut negative) = (ReceivedSide::default(), ReceivedSide::default());
         let mut bounds = Vec::new();
@@ -38,7 +38,7 @@ impl TimedHistogram {
         while let Some((field, value)) = fields.next_field()? {
             match (field, value) {
                 (1, Value::Varint(number)) => histogram.count = number as f64,
-                (2, value) => histogram.count = value.double(),
+                (2, value) => (histogram.count, is_integer) = (value.double(), false),
                 (3, value) => histogram.sum = value.double(),
                 (4, Value::Varint(number)) => schema = zigzag(number),
                 (5, value) => histogram.zero_threshold = value.double(),
@@ -64,14 +64,14 @@ impl TimedHistogram {
         }
         histogram.custom_bounds = bounds.into();
         let schema = i32::try_from(schema).unwrap_or(i32::MAX);
-        let histogram = checked(histogram, schema, positive, negative);
+        let histogram = checked(histogram, (schema, is_integer), positive, negative);
         Ok(Self { at: UnixMillis(at), start, histogram })
     }
 }
 
 fn checked(
     mut histogram: Histogram,
-    schema: i32,
+    (schema, is_integer): (i32, bool),
     positive: ReceivedSide,
     negative: ReceivedSide,
 ) -> Result<Histogram, HistogramFault> {
@@ -80,7 +80,7 @@ fn checked(
     }
     histogram.positive = positive.buckets()?;
     histogram.negative = negative.buckets()?;
-    histogram.checked(schema)
+    if is_integer { histogram.checked(schema) } else { histogram.checked_parts(schema) }
 }
 
 fn zigzag(number: u64) -> i64 {

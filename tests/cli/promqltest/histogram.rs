@@ -12,23 +12,23 @@ const CUSTOM: i32 = -53;
 /// A native histogram of a script.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Histogram {
-    schema: i32,
-    count: f64,
-    sum: f64,
-    zero_count: f64,
-    zero_threshold: f64,
-    positive: Side,
-    negative: Side,
-    custom_bounds: Vec<f64>,
+    pub(crate) schema: i32,
+    pub(crate) count: f64,
+    pub(crate) sum: f64,
+    pub(crate) zero_count: f64,
+    pub(crate) zero_threshold: f64,
+    pub(crate) positive: Side,
+    pub(crate) negative: Side,
+    pub(crate) custom_bounds: Vec<f64>,
     /// The number of the hint in remote write.
-    hint: i64,
+    pub(crate) hint: i64,
 }
 
 /// Neighbouring buckets from an index on; in scripts, the first bucket ends at 1.
 #[derive(Debug, Clone, PartialEq, Default)]
-struct Side {
-    offset: i32,
-    counts: Vec<f64>,
+pub(crate) struct Side {
+    pub(crate) offset: i32,
+    pub(crate) counts: Vec<f64>,
 }
 
 impl Side {

@@ -60,7 +60,15 @@ impl Histogram {
     /// of at most [`SCHEMA_MAX`] and at most [`BUCKETS_MAX`] buckets on each side.
     ///
     /// `schema` is the sender's schema, which can be finer than the type of [`Histogram`] allows.
-    pub fn checked(mut self, schema: i32) -> Result<Self, HistogramFault> {
+    pub fn checked(self, schema: i32) -> Result<Self, HistogramFault> {
+        self.check_total()?;
+        self.checked_parts(schema)
+    }
+
+    /// Checks and prepares a histogram like [`Self::checked`], except that the count may differ
+    /// from the sum of the buckets. Prometheus accepts this from senders of floats, because their
+    /// rounding is unknown.
+    pub fn checked_parts(mut self, schema: i32) -> Result<Self, HistogramFault> {
         self.check_counts()?;
         let fine = i32::from(SCHEMA_MAX) + 1..=FINE_SCHEMA_MAX;
         if schema == i32::from(CUSTOM_BOUNDS) {
@@ -97,7 +105,13 @@ impl Histogram {
         if let Some(count) = counts.into_iter().find(is_bad) {
             return Err(HistogramFault::Count(count));
         }
-        let total = buckets().sum::<f64>() + self.zero_count;
+        Ok(())
+    }
+
+    fn check_total(&self) -> Result<(), HistogramFault> {
+        self.check_counts()?;
+        let buckets = self.positive.iter().chain(&self.negative).map(|bucket| bucket.count);
+        let total = buckets.sum::<f64>() + self.zero_count;
         let tolerance = COUNT_TOLERANCE * self.count;
         // NaN is counted, but is in no bucket.
         let is_less = total < self.count - tolerance && !self.sum.is_nan();

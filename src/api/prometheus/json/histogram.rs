@@ -8,7 +8,11 @@ use crate::model::Histogram;
 /// Writes a time and a histogram: `[1,{"count":"2","sum":"3","buckets":[[0,"1","2","2"]]}]`. The
 /// first number of a bucket tells which bounds belong to it: 0 the upper one, 1 the lower one,
 /// 2 none, 3 both.
-pub(in crate::api::prometheus) fn push_histogram(at: i64, histogram: &Histogram, out: &mut Vec<u8>) {
+pub(in crate::api::prometheus) fn push_histogram(
+    at: i64,
+    histogram: &Histogram,
+    out: &mut Vec<u8>,
+) {
     out.push(b'[');
     push_time(at, out);
     out.extend_from_slice(br#",{"count":"#);
@@ -48,7 +52,7 @@ fn push_quoted(value: f64, out: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Bucket;
+    use crate::model::histogram::Bucket;
 
     #[test]
     fn buckets_are_written_with_the_bounds_that_belong_to_them() {

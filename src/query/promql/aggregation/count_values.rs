@@ -91,11 +91,8 @@ fn count_values(
                         text
                     }
                 };
-                let labels = if drops_label {
-                    group.labels.clone()
-                } else {
-                    group.labels.with(name, &text)
-                };
+                let labels =
+                    if drops_label { group.labels.clone() } else { group.labels.with(name, &text) };
                 let position = if let Some(position) = positions.get(&labels) {
                     *position
                 } else {

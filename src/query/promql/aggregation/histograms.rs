@@ -8,16 +8,16 @@ use super::{
     Aggregator,
     fold::{Fold, FoldedGroups},
 };
-use crate::query::QueryError;
 use crate::query::promql::{
     context::{Context, bounds::KeptMemory},
     syntax::operator::Aggregation,
     value::{
         annotations::Notes,
-        histograms::{HistogramColumn, HistogramSum, divided},
+        histograms::{HistogramColumn, HistogramSum},
         series::{ABSENT, Series, is_present},
     },
 };
+use crate::{model::Histogram, query::QueryError};
 
 /// An aggregation that counts histograms as numbers, or ignores them with an info.
 pub(super) struct OfNumbers<'a> {
@@ -107,7 +107,11 @@ impl<'a, F: Fold> SumOfBoth<'a, F> {
         let group = self.numbers.position_of(entry);
         for (step, histogram) in entry.histograms.iter() {
             let Some(state) = self.sums.get_mut(&(group, step)) else {
-                let (sum, is_incompatible) = (HistogramSum::new(histogram), false);
+                let sum = match self.is_average {
+                    true => HistogramSum::for_average(histogram),
+                    false => HistogramSum::new(histogram),
+                };
+                let is_incompatible = false;
                 self.sums.insert((group, step), GroupSum { sum, count: 1.0, is_incompatible });
                 continue;
             };
@@ -121,15 +125,14 @@ impl<'a, F: Fold> SumOfBoth<'a, F> {
         self.memory.resize(bytes.sum())
     }
 
-    fn result(&self, state: &GroupSum) -> crate::model::Histogram {
+    fn result(&self, state: &GroupSum) -> Histogram {
         if state.sum.has_conflict() {
             self.notes.warn_of_reset_conflict("aggregation");
         }
         if state.sum.reconciled {
             self.notes.inform_of_reconciled_bounds("aggregation");
         }
-        let total = state.sum.total();
-        if self.is_average { divided(&total, state.count) } else { total }
+        if self.is_average { state.sum.average(state.count) } else { state.sum.total() }
     }
 }
 

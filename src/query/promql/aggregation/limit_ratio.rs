@@ -7,10 +7,7 @@ use xxhash_rust::xxh64::xxh64;
 use super::Aggregator;
 use crate::query::promql::{
     context::{Context, bounds::KeptMemory},
-    value::{
-        numbers::text_of,
-        series::Series,
-    },
+    value::{numbers::text_of, series::Series},
 };
 use crate::query::{Labels, QueryError};
 

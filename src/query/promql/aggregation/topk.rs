@@ -13,11 +13,7 @@ use crate::query::QueryError;
 use crate::query::promql::{
     context::{Context, bounds::KeptMemory},
     syntax::{operator::Aggregation, tree::Grouping},
-    value::{
-        numbers::text_of,
-        series::Series,
-        steps::Steps,
-    },
+    value::{numbers::text_of, series::Series, steps::Steps},
 };
 
 /// Minimum number of series that are added before the selection is reduced again.

@@ -29,7 +29,9 @@ pub(super) fn map_histograms(
     for entry in &mut series {
         entry.drop_metric = true;
         entry.values.fill(ABSENT);
-        for (step, histogram) in std::mem::replace(&mut entry.histograms, HistogramColumn::NONE).iter() {
+        for (step, histogram) in
+            std::mem::replace(&mut entry.histograms, HistogramColumn::NONE).iter()
+        {
             entry.values[step] = function(step, histogram);
         }
     }

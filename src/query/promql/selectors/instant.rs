@@ -101,8 +101,7 @@ impl Selectors<'_> {
         })?;
         self.series_with_values(&cells, steps, |series| {
             let ends = steps.times().map(|time| (time.min(*times.end()), time));
-            let mut values =
-                newest_of_both(series, self.lookback_ms, ends, SampleProperty::Time).0;
+            let mut values = newest_of_both(series, self.lookback_ms, ends, SampleProperty::Time).0;
             let first_seconds = *times.start() as f64 / 1000.0;
             for value in values.iter_mut().filter(|value| is_present(**value)) {
                 if *value < first_seconds {

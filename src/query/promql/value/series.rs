@@ -157,9 +157,7 @@ impl Value {
             Self::Vector(series) => series
                 .iter()
                 .map(|entry| {
-                    size_of::<Series>()
-                        + size_of_val(&entry.values[..])
-                        + entry.histograms.bytes()
+                    size_of::<Series>() + size_of_val(&entry.values[..]) + entry.histograms.bytes()
                 })
                 .sum(),
             Self::Text(text) => text.len(),

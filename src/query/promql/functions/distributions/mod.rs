@@ -101,8 +101,9 @@ pub(crate) fn call(
                     notes.warn_of_mixed_samples(window.metric);
                     Ok(Outcome::Nothing)
                 }
-                Samples::Histograms if name == "sum_over_time" => over_time::sum(window, notes),
-                Samples::Histograms if name == "avg_over_time" => over_time::average(window, notes),
+                Samples::Histograms if name.ends_with("_over_time") => {
+                    over_time::sum(name, window, notes)
+                }
                 Samples::Histograms => rates::rate(name, window, notes),
             }
         }

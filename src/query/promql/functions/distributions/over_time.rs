@@ -5,24 +5,21 @@
 use std::sync::Arc;
 
 use super::{Instead, MixedWindow, Outcome, OutcomeResult};
+use crate::query::QueryError;
 use crate::{
     model::{Histogram, Kind},
     query::promql::{
         functions::window::seconds,
         value::{
             annotations::Notes,
-            histograms::{HistogramSum, are_equal, divided, scaled},
+            histograms::{HistogramSum, are_equal, scaled},
             series::Element,
         },
     },
 };
 
-/// Returns the sum of the histograms and their number; nothing for buckets that cannot be added.
-fn sum_and_count(
-    name: &str,
-    window: &MixedWindow<'_>,
-    notes: &Notes<'_>,
-) -> Result<Option<(Histogram, f64)>, crate::query::QueryError> {
+/// Returns the readings and the parts of merged slots, whose sum is the sum of the readings.
+fn parts(name: &str, window: &MixedWindow<'_>) -> Result<Vec<Arc<Histogram>>, QueryError> {
     let histograms = window.histograms;
     if window.kind == Kind::Histogram {
         let instead = Instead::Others("rate or increase for a counter");
@@ -38,12 +35,20 @@ fn sum_and_count(
             parts.extend(readings.map(|(_, reading)| reading.clone()));
         }
     }
-    let Some((first, others)) = parts.split_first() else { return Ok(None) };
-    let mut sum = HistogramSum::new(first);
+    Ok(parts)
+}
+
+/// Returns the sum or the average of the histograms; nothing for buckets that cannot be added.
+pub(super) fn sum(name: &str, window: &MixedWindow<'_>, notes: &Notes<'_>) -> OutcomeResult {
+    let is_average = name == "avg_over_time";
+    let parts = parts(name, window)?;
+    let Some((first, others)) = parts.split_first() else { return Ok(Outcome::Nothing) };
+    let mut sum =
+        if is_average { HistogramSum::for_average(first) } else { HistogramSum::new(first) };
     for other in others {
         if sum.add(other).is_err() {
             notes.warn_of_mixed_buckets(window.metric);
-            return Ok(None);
+            return Ok(Outcome::Nothing);
         }
     }
     if sum.has_conflict() {
@@ -52,19 +57,8 @@ fn sum_and_count(
     if sum.reconciled {
         notes.inform_of_reconciled_bounds("aggregation");
     }
-    Ok(Some((sum.total(), histograms.count())))
-}
-
-pub(super) fn sum(window: &MixedWindow<'_>, notes: &Notes<'_>) -> OutcomeResult {
-    let found = sum_and_count("sum_over_time", window, notes)?;
-    Ok(found.map_or(Outcome::Nothing, |(sum, _)| Outcome::Histogram(Arc::new(sum))))
-}
-
-pub(super) fn average(window: &MixedWindow<'_>, notes: &Notes<'_>) -> OutcomeResult {
-    let found = sum_and_count("avg_over_time", window, notes)?;
-    Ok(found.map_or(Outcome::Nothing, |(sum, count)| {
-        Outcome::Histogram(Arc::new(divided(&sum, count)))
-    }))
+    let total = if is_average { sum.average(window.histograms.count()) } else { sum.total() };
+    Ok(Outcome::Histogram(Arc::new(total)))
 }
 
 pub(super) fn count(window: &MixedWindow<'_>) -> Outcome {
@@ -122,9 +116,8 @@ pub(super) fn count_steps(name: &str, window: &MixedWindow<'_>) -> OutcomeResult
             now.detect_reset(before)
         }
         (Element::Histogram(before), Element::Histogram(now)) => !are_equal(before, now),
-        (Element::Number(_), Element::Histogram(_)) | (Element::Histogram(_), Element::Number(_)) => {
-            true
-        }
+        (Element::Number(_), Element::Histogram(_))
+        | (Element::Histogram(_), Element::Number(_)) => true,
     });
     Ok(Outcome::Number(steps.count() as f64))
 }

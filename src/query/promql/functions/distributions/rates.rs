@@ -23,8 +23,8 @@ use crate::{
 /// Evaluates `rate`, `increase` and `delta`.
 pub(super) fn rate(name: &str, window: &MixedWindow<'_>, notes: &Notes<'_>) -> OutcomeResult {
     let is_delta = name == "delta";
-    let is_stored =
-        window.kind == Kind::DeltaHistogram || window.histograms.has_merged() && window.kind == Kind::Histogram;
+    let is_stored = window.kind == Kind::DeltaHistogram
+        || window.histograms.has_merged() && window.kind == Kind::Histogram;
     let increase = if is_stored && !is_delta {
         stored_increase(window, notes)
     } else {
@@ -145,7 +145,8 @@ pub(super) fn instant(
         (Element::Number(_), Element::Number(_)) => {
             return of_numbers(&window.numbers, arguments, notes).map(Into::into);
         }
-        (Element::Number(_), Element::Histogram(_)) | (Element::Histogram(_), Element::Number(_)) => {
+        (Element::Number(_), Element::Histogram(_))
+        | (Element::Histogram(_), Element::Number(_)) => {
             notes.warn_of_mixed_samples(window.metric);
             return Ok(Outcome::Nothing);
         }

@@ -54,4 +54,3 @@ pub(crate) fn without_reset_hint(histogram: &Arc<Histogram>) -> Arc<Histogram> {
         }
     }
 }
-

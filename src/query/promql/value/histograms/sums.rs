@@ -4,9 +4,16 @@
 //! Must never know: times, series.
 
 use crate::{
-    model::{Bucket, Histogram, ResetHint, histogram::Incompatible},
+    model::{
+        Histogram, ResetHint,
+        histogram::{Bucket, Incompatible},
+    },
     query::promql::value::numbers::Sum,
 };
+
+/// The factor of sums for averages: the sum of four billion histograms does not overflow, and a
+/// power of two changes no digit.
+const AVERAGE_FACTOR: f64 = 1.0 / (1_u64 << 32) as f64;
 
 /// A compensated sum of histograms.
 pub(crate) struct HistogramSum {
@@ -17,6 +24,8 @@ pub(crate) struct HistogramSum {
     zero_count: Sum,
     positive: Vec<(i32, Sum)>,
     negative: Vec<(i32, Sum)>,
+    /// The factor of all counts and sums, which keeps the sum of an average from overflowing.
+    factor: f64,
     has_reset: bool,
     has_no_reset: bool,
     /// True when custom bounds differed, so that only common bounds remain.
@@ -26,6 +35,15 @@ pub(crate) struct HistogramSum {
 impl HistogramSum {
     /// Creates the sum of one histogram.
     pub(crate) fn new(first: &Histogram) -> Self {
+        Self::with_factor(first, 1.0)
+    }
+
+    /// Creates the sum for [`Self::average`] of one histogram.
+    pub(crate) fn for_average(first: &Histogram) -> Self {
+        Self::with_factor(first, AVERAGE_FACTOR)
+    }
+
+    fn with_factor(first: &Histogram, factor: f64) -> Self {
         let mut sum = Self {
             layout: layout_of(first),
             count: Sum::default(),
@@ -33,6 +51,7 @@ impl HistogramSum {
             zero_count: Sum::default(),
             positive: Vec::with_capacity(first.positive.len()),
             negative: Vec::with_capacity(first.negative.len()),
+            factor,
             has_reset: false,
             has_no_reset: false,
             reconciled: false,
@@ -65,7 +84,14 @@ impl HistogramSum {
         self.has_reset && self.has_no_reset
     }
 
-    /// Returns the sum.
+    /// Returns the average of a number of histograms.
+    pub(crate) fn average(&self, count: f64) -> Histogram {
+        let mut average = self.total();
+        average.divide(count * self.factor);
+        average
+    }
+
+    /// Returns the sum, multiplied by the factor.
     pub(crate) fn total(&self) -> Histogram {
         let buckets = |all: &[(i32, Sum)]| {
             let all = all.iter().map(|(index, sum)| (*index, sum.total()));
@@ -112,11 +138,12 @@ impl HistogramSum {
     fn add_counts(&mut self, other: &Histogram) {
         self.has_reset |= other.hint == ResetHint::Reset;
         self.has_no_reset |= other.hint == ResetHint::NotReset;
-        self.count.add(other.count);
-        self.sum.add(other.sum);
-        self.zero_count.add(other.zero_count);
-        add_buckets(&mut self.positive, &other.positive);
-        add_buckets(&mut self.negative, &other.negative);
+        let factor = self.factor;
+        self.count.add(other.count * factor);
+        self.sum.add(other.sum * factor);
+        self.zero_count.add(other.zero_count * factor);
+        add_buckets(&mut self.positive, &other.positive, factor);
+        add_buckets(&mut self.negative, &other.negative, factor);
     }
 }
 
@@ -130,18 +157,18 @@ fn layout_of(histogram: &Histogram) -> Histogram {
     }
 }
 
-/// Adds sorted buckets to sorted sums.
-fn add_buckets(sums: &mut Vec<(i32, Sum)>, others: &[Bucket]) {
+/// Adds sorted buckets, multiplied by a factor, to sorted sums.
+fn add_buckets(sums: &mut Vec<(i32, Sum)>, others: &[Bucket], factor: f64) {
     let (mut at, known_sums) = (0, sums.len());
     for Bucket { index, count } in others {
         while at < known_sums && sums[at].0 < *index {
             at += 1;
         }
         if at < known_sums && sums[at].0 == *index {
-            sums[at].1.add(*count);
+            sums[at].1.add(count * factor);
         } else {
             let mut sum = Sum::default();
-            sum.add(*count);
+            sum.add(count * factor);
             sums.push((*index, sum));
         }
     }

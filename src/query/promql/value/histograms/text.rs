@@ -8,11 +8,8 @@ use crate::{model::Histogram, query::promql::value::numbers::short_text};
 
 /// Returns the text of a histogram, as Prometheus formats it.
 pub(crate) fn text_of_histogram(histogram: &Histogram) -> String {
-    let mut out = format!(
-        "{{count:{}, sum:{}",
-        short_text(histogram.count),
-        short_text(histogram.sum)
-    );
+    let mut out =
+        format!("{{count:{}, sum:{}", short_text(histogram.count), short_text(histogram.sum));
     for bucket in histogram.ranges() {
         let _ = write!(
             out,
