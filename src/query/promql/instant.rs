@@ -54,8 +54,8 @@ pub fn evaluate_vector(
     let answer = evaluate_at(store, budget, settings, expression, at, now);
     match answer.map_err(|cause| cause.to_string())?.value {
         PromqlValue::Vector(samples) if samples.iter().any(|sample| sample.histogram.is_some()) => {
-            Err("the expression results in native histograms, which rules cannot record or compare: \
-                 use histogram_quantile, histogram_fraction or histogram_count"
+            Err("the expression results in native histograms, which rules cannot record or \
+                 compare: use histogram_quantile, histogram_fraction or histogram_count"
                 .to_owned())
         }
         PromqlValue::Vector(samples) => Ok(samples),

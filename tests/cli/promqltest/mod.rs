@@ -5,7 +5,8 @@
 //! promql/promqltest/testdata); `GRANARY_PROMQLTEST` names their folder. Known differences with
 //! reasons are listed in `tests/data/promqltest-differences.txt`. The test fails for any other
 //! difference, and for a listed difference that disappeared. In scripts without a listed
-//! difference, a difference is permitted if a pattern explains it, such as rates of counters. `GRANARY_PROMQLTEST_REPORT` names a file for all differences.
+//! difference, a difference is permitted if a pattern explains it, such as rates of counters.
+//! `GRANARY_PROMQLTEST_REPORT` names a file for all differences.
 
 mod answer;
 mod histogram;
