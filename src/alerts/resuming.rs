@@ -152,7 +152,8 @@ mod tests {
             self.is_first = false;
             let labels = Labels::default;
             let vector = |_: &str, at: UnixMillis| {
-                Ok(vec![VectorSample { labels: labels(), at: at.0, value: 1.0 }])
+                let (value, histogram) = (1.0, None);
+                Ok(vec![VectorSample { labels: labels(), at: at.0, value, histogram }])
             };
             let queries = EvaluationQueries {
                 vector: &vector,

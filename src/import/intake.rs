@@ -111,7 +111,7 @@ impl Intake<'_> {
         source: &mut dyn Source,
         tally: &mut SampleTally,
     ) -> (Result<bool, SourceFault>, bool) {
-        let mut rows = Rows::new(&mut self.cache, &|_| None, &LIMITS, "");
+        let mut rows = Rows::new(&mut self.cache, &|_| None, &LIMITS, "").of_numbers();
         // The number of samples up to the end of each piece.
         let mut locations: Vec<(usize, Location)> = Vec::new();
         let mut bad = Vec::new();

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::{ProjectName, SeriesId, UnixMillis, replica::Replica};
+use super::{Histogram, ProjectName, SeriesId, UnixMillis, replica::Replica};
 
 /// The sender of a batch and the batch's number.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -62,6 +62,17 @@ pub struct AcceptedBatch {
     pub starts: Vec<i64>,
     /// One value per sample.
     pub values: Vec<f64>,
+    /// The histograms of samples, by ascending index.
+    pub histograms: Vec<HistogramSample>,
+}
+
+/// The histogram of a sample of a batch. The value of the sample is the count of the histogram.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HistogramSample {
+    /// The index of the sample in the batch.
+    pub index: u32,
+    /// The histogram.
+    pub histogram: Histogram,
 }
 
 impl AcceptedBatch {
@@ -121,12 +132,40 @@ impl AcceptedBatch {
         retain(&mut self.times, samples, kept);
         retain(&mut self.starts, samples, kept);
         retain(&mut self.values, samples, kept);
+        if !self.histograms.is_empty() {
+            self.retain_histograms(kept);
+        }
+    }
+
+    /// Adds a sample that is a histogram. All samples of the batch must have times of their own.
+    pub fn push_histogram(&mut self, series: SeriesId, at: UnixMillis, histogram: Histogram) {
+        let index = self.series.len() as u32;
+        self.series.push(series);
+        self.times.push(at.0);
+        self.values.push(histogram.count);
+        self.histograms.push(HistogramSample { index, histogram });
+    }
+
+    fn retain_histograms(&mut self, kept: &[bool]) {
+        let mut positions = kept.iter().scan(0, |next, kept| {
+            let position = kept.then_some(*next);
+            *next += u32::from(*kept);
+            Some(position)
+        });
+        let mut before = 0;
+        self.histograms.retain_mut(|sample| {
+            let position = positions.nth((sample.index - before) as usize).flatten();
+            before = sample.index + 1;
+            sample.index = position.unwrap_or_default();
+            position.is_some()
+        });
     }
 
     /// Returns the approximate size of the batch in queues, and in the journal before compression,
     /// in bytes.
     pub fn weight(&self) -> usize {
-        64 + self.series.len() * 12 + (self.times.len() + self.starts.len()) * 8
+        let histograms: usize = self.histograms.iter().map(|sample| sample.histogram.bytes()).sum();
+        64 + self.series.len() * 12 + (self.times.len() + self.starts.len()) * 8 + histograms
     }
 }
 

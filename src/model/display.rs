@@ -46,17 +46,19 @@ impl Display {
 
     /// Returns the default display of a kind.
     pub fn of_kind(kind: Kind) -> Self {
-        match kind {
+        match kind.of_counts() {
             Kind::Gauge => Self::Avg,
             Kind::Counter => Self::AvgPerSec,
-            Kind::Delta => Self::Total,
+            Kind::Delta | Kind::Histogram | Kind::GaugeHistogram | Kind::DeltaHistogram => {
+                Self::Total
+            }
         }
     }
 
     /// Resolves [`Self::AvgPerSec`] for a kind.
     #[must_use]
     pub fn for_kind(self, kind: Kind) -> Self {
-        match (self, kind) {
+        match (self, kind.of_counts()) {
             (Self::AvgPerSec, Kind::Gauge) => Self::Avg,
             (other, _) => other,
         }

@@ -25,6 +25,8 @@ pub mod gaps;
 pub mod go_regex;
 pub mod granularity;
 pub mod graphite;
+pub mod histogram_cell;
+pub mod histogram_readings;
 pub mod host;
 pub mod key_selector;
 pub mod metric_limits;
@@ -48,16 +50,19 @@ pub mod with_noun;
 
 pub use address::without_password;
 pub use audit::{AUDIT_TEXT_BYTES_MAX, AuditKind, AuditOutcome, AuditRecord, audit_text};
-pub use batch::{AcceptedBatch, BatchNumber, Deduplication};
+pub use batch::{AcceptedBatch, BatchNumber, Deduplication, HistogramSample};
 pub use cell::Cell;
 pub use counter::{Correction, ObservedCell, Reading, STALE_MARKER, SeriesState, is_stale_marker};
 pub use display::Display;
 pub use duration::{LENGTH_MS_MAX, LENGTH_UNITS, parse_duration_ms};
 pub use gaps::Gaps;
+pub use granary_histogram::{self as histogram, Histogram, HistogramFault, ResetHint};
 pub use granary_protocol::Kind;
 pub use granularity::{
     DOCUMENT_PAGE_BYTES, DOCUMENT_SLOTS_MAX, Granularity, GranularityIndex, GranularitySet,
 };
+pub use histogram_cell::{HistogramCell, HistogramSlot};
+pub use histogram_readings::{HistogramReading, HistogramReadings};
 pub use host::{
     AgentRecord, AgentStatus, HostChanges, HostEvent, HostEventEntry, HostEventKind, HostRecord,
     HostRecords, HostState, HostStatus, HostTotals, ListeningSpan, StoredHosts,

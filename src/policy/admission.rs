@@ -43,8 +43,8 @@ pub enum RefusalReason {
     /// The sample is so far behind the latest one of its series that it cannot be recognized as a
     /// duplicate.
     OutOfOrder,
-    /// The sample is a part of a native histogram that is not stored.
-    NativeHistogram,
+    /// The native histogram contradicts itself, or has too many buckets.
+    BadHistogram,
     /// The sample or its line cannot be parsed as a number.
     BadSample,
     /// The field of line protocol is a text; only numbers are stored.
@@ -118,7 +118,7 @@ impl RefusalReason {
             Self::OutOfOrder => {
                 "the sample is further behind its series' latest one than ingest.out_of_order_window"
             }
-            Self::NativeHistogram => "the buckets of native histograms are not stored",
+            Self::BadHistogram => "the native histogram is not valid",
             Self::BadSample => "the sample cannot be read as a number",
             Self::TextField => "the field is a text: only numbers are kept",
             Self::NotReplaceable => "the stored reading cannot be replaced alone",
@@ -262,7 +262,7 @@ impl Admission {
             | RefusalReason::StaleNumber
             | RefusalReason::FarNumber
             | RefusalReason::OutOfOrder
-            | RefusalReason::NativeHistogram
+            | RefusalReason::BadHistogram
             | RefusalReason::BadSample
             | RefusalReason::TextField
             | RefusalReason::NotReplaceable => reason.remedy().to_owned(),

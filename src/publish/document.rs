@@ -66,9 +66,13 @@ impl Described<'_> {
     /// Returns the value of a slot in the forms with one value per slot: the average of a gauge,
     /// the sum of other kinds.
     fn number(&self, cell: &Cell) -> Option<f64> {
-        let number = match self.info.kind {
+        let number = match self.info.kind.of_counts() {
             Kind::Gauge => cell.mean()?,
-            Kind::Counter | Kind::Delta => cell.sum,
+            Kind::Counter
+            | Kind::Delta
+            | Kind::Histogram
+            | Kind::GaugeHistogram
+            | Kind::DeltaHistogram => cell.sum,
         };
         number.is_finite().then_some(number)
     }

@@ -174,6 +174,12 @@ impl StoredFile {
                 let file = file.name().to_owned();
                 return Err(StoreError::Mismatch { file, problem: problem.to_owned() });
             }
+            if self.kind == FileKind::Journal && journal::projects::has_histograms(&txn)? {
+                let problem = "it has series of histograms, which releases of format 1 cannot \
+                               read: use the release that wrote it";
+                let file = file.name().to_owned();
+                return Err(StoreError::Mismatch { file, problem: problem.to_owned() });
+            }
             let project = match self.kind {
                 FileKind::Journal => journal::projects::with_series(&txn)?,
                 FileKind::Objects => objects::project_with_objects(&txn)?,

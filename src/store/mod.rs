@@ -40,6 +40,7 @@ mod followed;
 mod fuzzing;
 mod handle;
 mod head;
+mod histograms;
 mod journal;
 mod limits;
 mod migrate;

@@ -3,7 +3,7 @@
 use crate::{
     daemon::{Daemon, client},
     prometheus_api::filled_daemon,
-    protobuf::{bytes, int, message},
+    protobuf::{bytes, double, int, message},
     remote_write::{V1, minute, request, series, write},
 };
 
@@ -90,6 +90,62 @@ fn errors_are_text_that_names_the_remedy() {
     let (status, answer) = remote_read(&daemon, "snappy", &plain);
     let answer = snap::raw::Decoder::new().decompress_vec(&answer).unwrap();
     assert!(status == 200 && answer.windows(12).any(|part| part == b"service.name"));
+}
+
+#[test]
+fn a_native_histogram_is_read_as_a_sample_and_never_as_a_chunk() {
+    let daemon = Daemon::start("");
+    let at = minute() + 20 * 60_000 - 30_000;
+    let histogram = message(|out| {
+        int(1, 3, out);
+        double(3, 4.5, out);
+        // Schema 2.
+        int(4, 4, out);
+        // Buckets 5 and 6, with 1 and 2 observations.
+        bytes(11, &[0x08, 10, 0x10, 2], out);
+        bytes(12, &[2, 2], out);
+        int(15, at, out);
+    });
+    let mut latency = series(&[("__name__", "latency")], &[]);
+    bytes(4, &histogram, &mut latency);
+    assert_eq!(write(&daemon, V1, &request(&[latency])).status, 204);
+    let matcher = message(|out| {
+        bytes(2, b"__name__", out);
+        bytes(3, b"latency", out);
+    });
+    let query = message(|out| {
+        int(1, at - 1000, out);
+        int(2, at + 1000, out);
+        bytes(3, &matcher, out);
+    });
+    let ask = |accepted: &[u8]| {
+        let body = message(|out| {
+            bytes(1, &query, out);
+            bytes(2, accepted, out);
+        });
+        remote_read(&daemon, "snappy", &snap::raw::Encoder::new().compress_vec(&body).unwrap())
+    };
+    let sent_back = message(|out| {
+        double(2, 3.0, out);
+        double(3, 4.5, out);
+        int(4, 4, out);
+        double(7, 0.0, out);
+        bytes(11, &[0x08, 10, 0x10, 2], out);
+        bytes(13, &[1.0_f64, 2.0].map(f64::to_le_bytes).concat(), out);
+        int(15, at, out);
+    });
+    for accepted in [&[0][..], &[1, 0]] {
+        let (status, answer) = ask(accepted);
+        let answer = snap::raw::Decoder::new().decompress_vec(&answer).unwrap();
+        assert_eq!(status, 200);
+        assert!(answer.ends_with(&sent_back), "{answer:?} does not contain {sent_back:?}");
+    }
+    let (status, answer) = ask(&[1]);
+    let answer = String::from_utf8_lossy(&answer);
+    assert!(status == 400 && answer.contains("also accept SAMPLES (0)"), "{status} {answer}");
+    let (status, _, text) = get(&daemon, "/federate?match[]=latency", "");
+    let left_out = "# 1 series of native histograms left out: read them with remote read\n";
+    assert_eq!((status, &*text), (200, left_out));
 }
 
 #[test]

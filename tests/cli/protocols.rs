@@ -168,8 +168,8 @@ fn rejections_of_otlp_are_counted_in_points() {
     let daemon = Daemon::start("");
     let at = now_ms() - 300_000;
     let nanos = |ms: i64| json!(format!("{ms}000000"));
-    let exponential = |ms: i64| {
-        json!({"timeUnixNano": nanos(ms), "count": "6", "sum": 9.0, "scale": 1,
+    let exponential = |ms: i64, count: u32| {
+        json!({"timeUnixNano": nanos(ms), "count": count.to_string(), "sum": 9.0, "scale": 1,
             "positive": {"offset": 0, "bucketCounts": ["1", "2", "3"]},
             "negative": {"offset": 0, "bucketCounts": ["4", "5"]}})
     };
@@ -177,10 +177,11 @@ fn rejections_of_otlp_are_counted_in_points() {
         json!([{"name": "size",
             "exponentialHistogram": {"aggregationTemporality": 2, "dataPoints": points}}])
     };
-    assert_eq!(rejected_points(&daemon, &exponential_metric(vec![exponential(at)])), 1);
-    let three_points = (1..4).map(|minute| exponential(at + minute * 1000)).collect();
+    assert_eq!(rejected_points(&daemon, &exponential_metric(vec![exponential(at, 15)])), 0);
+    // The buckets contain 15 observations.
+    let three_points = (1..4).map(|minute| exponential(at + minute * 1000, 14)).collect();
     assert_eq!(rejected_points(&daemon, &exponential_metric(three_points)), 3);
-    assert_eq!(last_values(&daemon, "size_count", ""), [6.0]);
+    assert_eq!(last_values(&daemon, "size", ""), [15.0]);
     let empty = json!({"timeUnixNano": nanos(at + 9000), "count": "0", "sum": 0.0, "scale": 1});
     assert_eq!(rejected_points(&daemon, &exponential_metric(vec![empty])), 0);
     // Each of these points becomes five samples, of which one or all may be refused.

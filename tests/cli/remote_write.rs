@@ -142,28 +142,34 @@ fn a_bad_series_or_sample_does_not_affect_the_rest() {
 }
 
 #[test]
-fn metadata_sets_the_kind_and_native_histograms_keep_count_and_sum() {
+fn metadata_sets_the_kind_and_a_native_histogram_is_one_series() {
     let daemon = Daemon::start("");
     let at = minute();
     let metadata = message(|out| {
         int(1, 1, out);
         bytes(2, b"odd_counter", out);
     });
-    let histogram = message(|out| {
-        int(1, 7, out);
-        double(3, 12.5, out);
-        bytes(12, &message(|out| (0..3).for_each(|_| varint(2, out))), out);
-        int(15, at, out);
-    });
+    let histogram = |count: i64, at: i64| {
+        message(|out| {
+            int(1, count, out);
+            double(3, 12.5, out);
+            bytes(11, &[0x08, 0, 0x10, 3], out);
+            bytes(12, &message(|out| (0..3).for_each(|_| varint(2, out))), out);
+            int(15, at, out);
+        })
+    };
     let mut latency = series(&[("__name__", "latency")], &[]);
-    bytes(4, &histogram, &mut latency);
+    // The buckets contain 1, 2 and 3 observations.
+    bytes(4, &histogram(6, at), &mut latency);
+    bytes(4, &histogram(7, at + 1000), &mut latency);
     let mut body = message(|out| bytes(3, &metadata, out));
     body.extend(request(&[series(&[("__name__", "odd_counter")], &[(at, 5.0)]), latency]));
     assert_eq!(write(&daemon, V1, &body).status, 204);
     assert_eq!(kind(&daemon, "odd_counter"), "counter");
-    assert_eq!(points(&daemon, "latency_count", "last"), [7.0]);
-    assert_eq!(points(&daemon, "latency_sum", "last"), [12.5]);
-    assert_eq!(refused_samples(&daemon, "native_histogram"), 3);
+    assert_eq!(kind(&daemon, "latency"), "histogram");
+    assert_eq!(points(&daemon, "latency", "last"), [6.0]);
+    assert_eq!(daemon.query(&["series", "--metric", "latency_count"])["series"], serde_json::json!([]));
+    assert_eq!(refused_samples(&daemon, "bad_histogram"), 1);
 }
 
 #[test]

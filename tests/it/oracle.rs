@@ -60,7 +60,7 @@ enum Step {
 }
 
 fn kind(series: u32) -> Kind {
-    Kind::ALL[series as usize % 3]
+    Kind::OF_NUMBERS[series as usize % 3]
 }
 
 fn definition(series: u32) -> SeriesInfo {

@@ -42,7 +42,7 @@ fn fill(dir: &Path, seed: u64) {
     let mut rng = Rng::with_seed(seed);
     let (store, mut appender) = open(dir, NOW);
     store.set_segment_documents_min(if rng.bool() { 1 } else { 512 });
-    let all_series = Kind::ALL.map(|kind| series(kind.as_str(), &[("host", "a")], kind));
+    let all_series = Kind::OF_NUMBERS.map(|kind| series(kind.as_str(), &[("host", "a")], kind));
     define(&mut appender, &all_series, NOW);
     for _ in 0..rng.usize(2..5) {
         let samples = (rng.usize(20..200), rng.i64(2..40));

@@ -309,7 +309,7 @@ fn to_verdict(verdict: BatchVerdict) -> Verdict {
 }
 
 fn kind(name: u32) -> Kind {
-    Kind::ALL[name as usize % Kind::ALL.len()]
+    Kind::OF_NUMBERS[name as usize % Kind::OF_NUMBERS.len()]
 }
 
 /// Returns a value and a start. Values are whole numbers, so that sums are exact. Counters grow by

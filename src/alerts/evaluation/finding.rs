@@ -49,7 +49,8 @@ impl Evaluation<'_> {
         found.recovered = labels_of(policy.recover.as_ref())?;
         if policy.no_data == NoData::Alerting {
             let labels = Labels::default();
-            let no_series = VectorSample { labels, at: self.at.0, value: f64::NAN };
+            let (value, histogram) = (f64::NAN, None);
+            let no_series = VectorSample { labels, at: self.at.0, value, histogram };
             found.rule_labels = alert_labels(rule, &no_series, &self.data(&no_series));
             left_out += limit_measured(&mut found, before);
         }

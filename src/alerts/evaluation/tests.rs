@@ -51,6 +51,7 @@ impl EvaluatedGroup {
                 labels: labels(text),
                 at: at.0,
                 value: *value,
+                histogram: None,
             };
             Ok(series.iter().map(sample).collect())
         };

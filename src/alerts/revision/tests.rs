@@ -32,7 +32,8 @@ fn value(samples: &[Sample], at: i64, now: i64) -> Option<f64> {
 fn answer(expression: &str, value: Option<f64>, at: i64) -> Vec<VectorSample> {
     let above = expression.strip_prefix("x > ").map(|text| text.parse::<f64>().unwrap());
     let value = value.filter(|value| above.is_none_or(|above| *value > above));
-    let sample = |value| VectorSample { labels: Labels::default(), at, value };
+    let labels = Labels::default;
+    let sample = |value| VectorSample { labels: labels(), at, value, histogram: None };
     value.map(sample).into_iter().collect()
 }
 

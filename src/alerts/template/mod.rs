@@ -213,7 +213,10 @@ mod tests {
         let web1 = labels(&[("instance", "web1:9100"), ("job", "node")]);
         let answer = labels(&[("__name__", "metric"), ("instance", "a")]);
         let query: TemplateQuery = Arc::new(move |text| match text {
-            "metric" => Ok(vec![VectorSample { labels: answer.clone(), at: 0, value: 11.0 }]),
+            "metric" => {
+                let labels = answer.clone();
+                Ok(vec![VectorSample { labels, at: 0, value: 11.0, histogram: None }])
+            }
             "none" => Ok(Vec::new()),
             other => Err(format!("{other} cannot be queried")),
         });

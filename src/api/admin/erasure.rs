@@ -97,7 +97,9 @@ fn refused(refusal: &ErasureRefusal) -> HttpResponse {
         ErasureRefusal::TooManySeries(_) | ErasureRefusal::TooManyDocuments(_) => {
             (StatusCode::UNPROCESSABLE_ENTITY, "too_much")
         }
-        ErasureRefusal::Cut(_) => (StatusCode::CONFLICT, "conflict"),
+        ErasureRefusal::Cut(_) | ErasureRefusal::Histograms(_) => {
+            (StatusCode::CONFLICT, "conflict")
+        }
         ErasureRefusal::Running => (StatusCode::SERVICE_UNAVAILABLE, "busy"),
     };
     answer::error(status, code, refusal)

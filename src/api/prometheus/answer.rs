@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use crate::query::{Labels, PromqlValue};
+use crate::query::{Labels, MatrixSeries, PromqlValue};
 
 /// The content of the field `data`.
 #[derive(Debug)]
@@ -48,6 +48,9 @@ impl Answer {
     /// Returns the bytes of the answer's points.
     pub(super) fn bytes(&self) -> usize {
         let Data::Value(PromqlValue::Matrix(all)) = &self.data else { return 0 };
-        all.iter().map(|series| series.points.bytes()).sum()
+        let histograms = |series: &MatrixSeries| {
+            series.histograms.iter().map(|(_, histogram)| histogram.bytes()).sum::<usize>()
+        };
+        all.iter().map(|series| series.points.bytes() + histograms(series)).sum()
     }
 }

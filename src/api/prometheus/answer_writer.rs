@@ -2,19 +2,20 @@
 //!
 //! Must never know: how an answer was computed.
 
-use std::{iter::Enumerate, vec::IntoIter};
+use std::{iter::Enumerate, sync::Arc, vec::IntoIter};
 
 use actix_web::{HttpResponse, body::BoxBody, web::Bytes};
 
 use super::{
     answer::{Answer, Data, MetricEntry},
-    json::{Times, push_comma, push_labels, push_notes, push_point, push_text},
+    json::{Times, push_comma, push_histogram, push_labels, push_notes, push_point, push_text},
 };
 use crate::{
     api::answer::{
         pulled::PulledBody,
         slow::{CHUNK_BYTES, SlowReaders},
     },
+    model::Histogram,
     query::{Labels, MatrixSeries, Points, PromqlValue, Reservation, VectorSample},
 };
 
@@ -24,6 +25,9 @@ const POINTS_PER_STEP: usize = 256;
 /// The estimated size of a point.
 const POINT_BYTES: usize = 32;
 
+/// A histogram with its time in Unix milliseconds.
+type TimedHistogram = (i64, Arc<Histogram>);
+
 /// The part of an answer that is not written yet.
 #[derive(Debug)]
 enum RemainingElements {
@@ -31,6 +35,8 @@ enum RemainingElements {
     Matrix(Enumerate<IntoIter<MatrixSeries>>),
     /// The points of a partly written series, and the following series.
     Points(PartialSeries, Enumerate<IntoIter<MatrixSeries>>),
+    /// The histograms of a partly written series, and the following series.
+    Histograms(Enumerate<IntoIter<TimedHistogram>>, Enumerate<IntoIter<MatrixSeries>>),
     Series(Enumerate<IntoIter<Labels>>),
     Texts(Enumerate<IntoIter<String>>),
     Metrics(Enumerate<IntoIter<MetricEntry>>),
@@ -47,6 +53,8 @@ struct PartialSeries {
     next: usize,
     /// True when no point is written yet.
     is_empty: bool,
+    /// The histograms that follow the points.
+    histograms: Vec<TimedHistogram>,
 }
 
 /// An answer that is being written.
@@ -110,8 +118,13 @@ impl AnswerWriter {
             RemainingElements::Vector(all) => push_element(all, out, |sample, out| {
                 out.extend_from_slice(br#"{"metric":"#);
                 push_labels(sample.labels.iter(), out);
-                out.extend_from_slice(br#","value":"#);
-                push_point(sample.at, sample.value, out);
+                if let Some(histogram) = &sample.histogram {
+                    out.extend_from_slice(br#","histogram":"#);
+                    push_histogram(sample.at, histogram, out);
+                } else {
+                    out.extend_from_slice(br#","value":"#);
+                    push_point(sample.at, sample.value, out);
+                }
                 out.push(b'}');
             }),
             RemainingElements::Series(all) => {
@@ -123,7 +136,9 @@ impl AnswerWriter {
             RemainingElements::Metrics(all) => {
                 push_element(all, out, |metric, out| push_metric(&metric, out))
             }
-            RemainingElements::Matrix(_) | RemainingElements::Points(..) => {
+            RemainingElements::Matrix(_)
+            | RemainingElements::Points(..)
+            | RemainingElements::Histograms(..) => {
                 let rest = std::mem::replace(&mut self.rest, RemainingElements::End);
                 self.rest = push_points(rest, &mut self.times, out);
                 return;
@@ -148,11 +163,13 @@ fn push_points(rest: RemainingElements, times: &mut Times, out: &mut Vec<u8>) ->
             push_comma(index, out);
             out.extend_from_slice(br#"{"metric":"#);
             push_labels(series.labels.iter(), out);
-            out.extend_from_slice(br#","values":"#);
-            RemainingElements::Points(
-                PartialSeries { points: series.points, next: 0, is_empty: true },
-                all,
-            )
+            let (points, histograms) = (series.points, series.histograms);
+            if histograms.is_empty() || points.iter().next().is_some() {
+                out.extend_from_slice(br#","values":"#);
+                let partial = PartialSeries { points, next: 0, is_empty: true, histograms };
+                return RemainingElements::Points(partial, all);
+            }
+            RemainingElements::Histograms(histograms.into_iter().enumerate(), all)
         }
         RemainingElements::Points(mut series, all) => {
             let end = series.points.slot_count().min(series.next + POINTS_PER_STEP);
@@ -166,8 +183,21 @@ fn push_points(rest: RemainingElements, times: &mut Times, out: &mut Vec<u8>) ->
             if end < series.points.slot_count() {
                 return RemainingElements::Points(series, all);
             }
-            out.extend_from_slice(if series.is_empty { b"[]}" } else { b"]}" });
-            RemainingElements::Matrix(all)
+            out.extend_from_slice(if series.is_empty { b"[]" } else { b"]" });
+            if series.histograms.is_empty() {
+                out.push(b'}');
+                return RemainingElements::Matrix(all);
+            }
+            RemainingElements::Histograms(series.histograms.into_iter().enumerate(), all)
+        }
+        RemainingElements::Histograms(mut histograms, all) => {
+            let Some((index, (at, histogram))) = histograms.next() else {
+                out.extend_from_slice(b"]}");
+                return RemainingElements::Matrix(all);
+            };
+            out.extend_from_slice(if index == 0 { br#","histograms":["# } else { b"," });
+            push_histogram(at, &histogram, out);
+            RemainingElements::Histograms(histograms, all)
         }
         RemainingElements::Vector(_)
         | RemainingElements::Series(_)
@@ -294,8 +324,12 @@ mod tests {
         let text = PromqlValue::String(0, "a\"".to_owned());
         check(value(text), r#"{"resultType":"string","result":[0,"a\""]}"#);
         let up = labels(&[("__name__", "up"), ("job", "x")]);
-        let sample =
-            |labels: &Labels, value| VectorSample { labels: labels.clone(), at: 1000, value };
+        let sample = |labels: &Labels, value| VectorSample {
+            labels: labels.clone(),
+            at: 1000,
+            value,
+            histogram: None,
+        };
         let vector = vec![sample(&up, 1.0), sample(&Labels::default(), f64::NAN)];
         check(
             value(PromqlValue::Vector(vector)),
@@ -305,10 +339,32 @@ mod tests {
         let matrix = vec![MatrixSeries {
             labels: up.clone(),
             points: Points::from_list(vec![(0, 1.0), (1000, 0.5)]),
+            histograms: Vec::new(),
         }];
         check(
             value(PromqlValue::Matrix(matrix)),
             r#"{"resultType":"matrix","result":[{"metric":{"__name__":"up","job":"x"},"values":[[0,"1"],[1,"0.5"]]}]}"#,
+        );
+        let histogram = Arc::new(Histogram::empty(0));
+        let of_histogram = VectorSample {
+            labels: Labels::default(),
+            at: 1000,
+            value: f64::NAN,
+            histogram: Some(histogram.clone()),
+        };
+        check(
+            value(PromqlValue::Vector(vec![of_histogram])),
+            r#"{"resultType":"vector","result":[{"metric":{},"histogram":[1,{"count":"0","sum":"0"}]}]}"#,
+        );
+        let series = |points, times: &[i64]| MatrixSeries {
+            labels: Labels::default(),
+            points: Points::from_list(points),
+            histograms: times.iter().map(|at| (*at, histogram.clone())).collect(),
+        };
+        let matrix = vec![series(vec![(0, 1.0)], &[1000]), series(Vec::new(), &[1000, 2000])];
+        check(
+            value(PromqlValue::Matrix(matrix)),
+            r#"{"resultType":"matrix","result":[{"metric":{},"values":[[0,"1"]],"histograms":[[1,{"count":"0","sum":"0"}]]},{"metric":{},"histograms":[[1,{"count":"0","sum":"0"}],[2,{"count":"0","sum":"0"}]]}]}"#,
         );
         check(Data::Series(vec![up]), r#"[{"__name__":"up","job":"x"}]"#);
         check(Data::Texts(vec!["a".into(), "b".into()]), r#"["a","b"]"#);
@@ -324,6 +380,7 @@ mod tests {
         let series = |job: &str| MatrixSeries {
             labels: labels(&[("job", job)]),
             points: Points::from_list(points.clone()),
+            histograms: Vec::new(),
         };
         let mut answer =
             Answer::new(Data::Value(PromqlValue::Matrix(vec![series("a"), series("b")])));

@@ -25,7 +25,7 @@ use crate::{
         QueryParts,
         answer::{self, pulled::PulledBody, slow::SlowReaders},
     },
-    model::{Kind, METRIC_TAG},
+    model::{Kind, METRIC_TAG, with_noun},
     query::{self, Budget, SeriesReadings, newest_readings, series_matchers},
 };
 
@@ -111,7 +111,7 @@ fn write(
     }
     let lookback_ms = parts.promql.get().lookback.as_millis() as i64;
     let now = parts.clock.moment();
-    let mut text = Exposition { out: String::new(), format, metric: None };
+    let mut text = Exposition { out: String::new(), format, metric: None, left_out: 0 };
     let mut reserved = 0;
     let mut visit = |series: SeriesReadings| {
         text.push(&series);
@@ -121,6 +121,7 @@ fn write(
     };
     let store = &parts.store;
     newest_readings(store, &sets, lookback_ms, &limits, now.clock, &mut visit).map_err(fault)?;
+    text.finish();
     Ok(text.out)
 }
 
@@ -130,17 +131,34 @@ struct Exposition {
     format: NameFormat,
     /// The metric whose type was written last.
     metric: Option<String>,
+    /// The number of series of native histograms, for which the text format has no form.
+    left_out: usize,
 }
 
 impl Exposition {
+    /// Reports the series that are left out.
+    fn finish(&mut self) {
+        if self.left_out > 0 {
+            let series = with_noun(self.left_out as u64, "series");
+            self.out.push_str(&format!(
+                "# {series} of native histograms left out: read them with remote read\n"
+            ));
+        }
+    }
+
     fn push(&mut self, series: &SeriesReadings) {
+        self.left_out += usize::from(!series.histograms.is_empty());
         let Some((at, value)) = series.readings.last() else { return };
         let metric = series.labels.metric();
         let out = &mut self.out;
         if self.metric.as_deref() != Some(metric) {
             let word = match series.kind {
                 Kind::Counter => "counter",
-                Kind::Gauge | Kind::Delta => "gauge",
+                Kind::Gauge
+                | Kind::Delta
+                | Kind::Histogram
+                | Kind::GaugeHistogram
+                | Kind::DeltaHistogram => "gauge",
             };
             out.push_str("# TYPE ");
             self.format.push_metric(metric, out);
@@ -182,11 +200,12 @@ mod tests {
     type LabelsKindValue<'a> = (&'a [(&'a str, &'a str)], Kind, f64);
 
     fn text(format: NameFormat, all: &[LabelsKindValue<'_>]) -> String {
-        let mut text = Exposition { out: String::new(), format, metric: None };
+        let mut text = Exposition { out: String::new(), format, metric: None, left_out: 0 };
         for (labels, kind, value) in all {
             let pairs = labels.iter().map(|(name, value)| ((*name).into(), (*value).into()));
             let labels = Labels::new(pairs.collect());
-            text.push(&SeriesReadings { labels, kind: *kind, readings: vec![(1500, *value)] });
+            let (readings, histograms) = (vec![(1500, *value)], Vec::new());
+            text.push(&SeriesReadings { labels, kind: *kind, readings, histograms });
         }
         text.out
     }

@@ -30,6 +30,8 @@ fn entries(metric: ListedMetric) -> Vec<MetricEntry> {
     let word = match kind {
         Kind::Counter => "counter",
         Kind::Gauge | Kind::Delta => "gauge",
+        Kind::Histogram | Kind::DeltaHistogram => "histogram",
+        Kind::GaugeHistogram => "gaugehistogram",
     };
     let family = name.strip_suffix("_bucket").filter(|_| kind == Kind::Counter);
     let family = family.map(|family| MetricEntry {

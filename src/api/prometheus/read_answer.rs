@@ -7,7 +7,8 @@ use prost::{Message, encoding};
 use rusty_chunkenc::xor::{XORChunk, XORSample};
 
 use super::read_messages::{
-    Chunk, ChunkedReadResponse, ChunkedSeries, Encoding, LabelPair, RESULTS, Sample, TimeSeries,
+    Chunk, ChunkedReadResponse, ChunkedSeries, Encoding, HistogramMessage, LabelPair, RESULTS,
+    Sample, TimeSeries,
 };
 use crate::query::{ExpressionLimits, QueryError, SeriesReadings};
 
@@ -80,7 +81,10 @@ impl ReadAnswer for SamplesAnswer {
     ) -> Result<(), QueryError> {
         let sample = |(at_ms, value): &(i64, f64)| Sample { at_ms: *at_ms, value: *value };
         let samples = series.readings.iter().map(sample).collect();
-        let message = TimeSeries { labels: labels_of(series), samples };
+        let histograms = series.histograms.iter();
+        let histograms = histograms.map(|(at_ms, found)| HistogramMessage::new(*at_ms, found));
+        let histograms = histograms.collect();
+        let message = TimeSeries { labels: labels_of(series), samples, histograms };
         encoding::message::encode(RESULTS, &message, &mut self.result);
         self.reserve(limits)
     }
@@ -98,6 +102,8 @@ impl ReadAnswer for SamplesAnswer {
 #[derive(Debug, Default)]
 pub(super) struct FramesAnswer {
     pub(super) frames: Vec<Vec<u8>>,
+    /// True when series of histograms were left out: only samples contain them.
+    pub(super) lacks_histograms: bool,
     query_index: i64,
 }
 
@@ -112,6 +118,10 @@ impl ReadAnswer for FramesAnswer {
         series: &SeriesReadings,
         limits: &ExpressionLimits<'_>,
     ) -> Result<(), QueryError> {
+        if !series.histograms.is_empty() {
+            self.lacks_histograms = true;
+            return Ok(());
+        }
         let labels = labels_of(series);
         // A series without samples also has a frame, because a lookup requests only labels.
         let no_samples = series.readings.is_empty().then_some(&[][..]);

@@ -5,6 +5,8 @@
 
 use prost::{Enumeration, Message};
 
+use crate::model::{Histogram, ResetHint, histogram::Bucket};
+
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct ReadRequest {
     #[prost(message, repeated, tag = "1")]
@@ -91,6 +93,71 @@ pub(super) struct TimeSeries {
     pub(super) labels: Vec<LabelPair>,
     #[prost(message, repeated, tag = "2")]
     pub(super) samples: Vec<Sample>,
+    #[prost(message, repeated, tag = "4")]
+    pub(super) histograms: Vec<HistogramMessage>,
+}
+
+/// A native histogram, with counts as floats.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct HistogramMessage {
+    #[prost(double, optional, tag = "2")]
+    pub(super) count: Option<f64>,
+    #[prost(double, tag = "3")]
+    pub(super) sum: f64,
+    #[prost(sint32, tag = "4")]
+    pub(super) schema: i32,
+    #[prost(double, tag = "5")]
+    pub(super) zero_threshold: f64,
+    #[prost(double, optional, tag = "7")]
+    pub(super) zero_count: Option<f64>,
+    #[prost(message, repeated, tag = "8")]
+    pub(super) negative_spans: Vec<SpanMessage>,
+    #[prost(double, repeated, tag = "10")]
+    pub(super) negative_counts: Vec<f64>,
+    #[prost(message, repeated, tag = "11")]
+    pub(super) positive_spans: Vec<SpanMessage>,
+    #[prost(double, repeated, tag = "13")]
+    pub(super) positive_counts: Vec<f64>,
+    #[prost(int32, tag = "14")]
+    pub(super) reset_hint: i32,
+    #[prost(int64, tag = "15")]
+    pub(super) at_ms: i64,
+    #[prost(double, repeated, tag = "16")]
+    pub(super) custom_bounds: Vec<f64>,
+}
+
+/// Neighbouring buckets.
+#[derive(Clone, Copy, PartialEq, Message)]
+pub(super) struct SpanMessage {
+    #[prost(sint32, tag = "1")]
+    pub(super) offset: i32,
+    #[prost(uint32, tag = "2")]
+    pub(super) length: u32,
+}
+
+impl HistogramMessage {
+    pub(super) fn new(at_ms: i64, histogram: &Histogram) -> Self {
+        let spans = |side: &[Bucket]| {
+            let spans = Bucket::spans(side).into_iter();
+            spans.map(|span| SpanMessage { offset: span.offset, length: span.length }).collect()
+        };
+        let counts = |side: &[Bucket]| side.iter().map(|bucket| bucket.count).collect();
+        Self {
+            count: Some(histogram.count),
+            sum: histogram.sum,
+            schema: histogram.schema.into(),
+            zero_threshold: histogram.zero_threshold,
+            zero_count: Some(histogram.zero_count),
+            negative_spans: spans(&histogram.negative),
+            negative_counts: counts(&histogram.negative),
+            positive_spans: spans(&histogram.positive),
+            positive_counts: counts(&histogram.positive),
+            // A reader compares neighbours: slots leave readings out, so other hints are outdated.
+            reset_hint: if histogram.hint == ResetHint::Gauge { 3 } else { 0 },
+            at_ms,
+            custom_bounds: histogram.custom_bounds.to_vec(),
+        }
+    }
 }
 
 /// The message of a frame.

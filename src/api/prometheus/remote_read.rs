@@ -87,15 +87,26 @@ async fn read_answer(
     }
     let slow = SlowReaders::new(&parts.metrics, parts.client_timeout);
     let limit = parts.promql.get().timeout;
-    match response_type(&decoded.accepted)? {
-        ResponseType::Samples => {
-            let run = move |parts: &QueryParts, budget: &Budget| {
-                run_with_retries(parts, budget, &decoded.queries, SamplesAnswer::default).and_then(
-                    |samples| samples.finish(&parts.promql.get().limits(budget)).map_err(fault),
-                )
-            };
-            let (body, memory) = run_in_turn(parts, limit, run).await?;
-            let mut response = HttpResponse::Ok();
+    let form = response_type(&decoded.accepted)?;
+    let run = move |parts: &QueryParts, budget: &Budget| match form {
+        ResponseType::Samples => samples(parts, budget, &decoded.queries),
+        ResponseType::StreamedXorChunks => {
+            let found = run_with_retries(parts, budget, &decoded.queries, FramesAnswer::default)?;
+            if !found.lacks_histograms {
+                Ok(AnswerBody::Frames(found.frames))
+            } else if decoded.accepted.contains(&ResponseType::Samples.into()) {
+                samples(parts, budget, &decoded.queries)
+            } else {
+                Err(Fault::bad_data(
+                    "some series are native histograms, which chunks do not contain: also accept \
+                     SAMPLES (0)",
+                ))
+            }
+        }
+    };
+    let mut response = HttpResponse::Ok();
+    match run_in_turn(parts, limit, run).await? {
+        (AnswerBody::Samples(body), memory) => {
             response.content_type("application/x-protobuf");
             response.insert_header((header::CONTENT_ENCODING, "snappy"));
             let body = Bytes::from(body);
@@ -105,20 +116,29 @@ async fn read_answer(
             });
             Ok(streamed_response(response, parts, memory, slow))
         }
-        ResponseType::StreamedXorChunks => {
-            let run = move |parts: &QueryParts, budget: &Budget| {
-                let frames =
-                    run_with_retries(parts, budget, &decoded.queries, FramesAnswer::default)?;
-                Ok(frames.frames)
-            };
-            let (frames, memory) = run_in_turn(parts, limit, run).await?;
-            let mut response = HttpResponse::Ok();
+        (AnswerBody::Frames(frames), memory) => {
             response.content_type(
                 "application/x-streamed-protobuf; proto=prometheus.ChunkedReadResponse",
             );
             Ok(streamed_response(response, frames.into_iter().map(Bytes::from), memory, slow))
         }
     }
+}
+
+/// The encoded answer.
+enum AnswerBody {
+    Samples(Vec<u8>),
+    Frames(Vec<Vec<u8>>),
+}
+
+fn samples(
+    parts: &QueryParts,
+    budget: &Budget,
+    queries: &[ReadQuery],
+) -> Result<AnswerBody, Fault> {
+    let samples = run_with_retries(parts, budget, queries, SamplesAnswer::default)?;
+    let finished = samples.finish(&parts.promql.get().limits(budget)).map_err(fault)?;
+    Ok(AnswerBody::Samples(finished))
 }
 
 /// Returns the first form of the answer that the client accepts and that is supported.

@@ -174,11 +174,15 @@ fn csv_line(fields: &[String], out: &mut Vec<u8>) {
 }
 
 fn type_line(series: &Series, out: &mut Vec<u8>) {
-    let (name, kind) = match series.kind {
+    let (name, kind) = match series.kind.of_counts() {
         Kind::Counter => {
             (series.metric.strip_suffix("_total").unwrap_or(&series.metric), "counter")
         }
-        Kind::Gauge | Kind::Delta => (series.metric.as_str(), "gauge"),
+        Kind::Gauge
+        | Kind::Delta
+        | Kind::Histogram
+        | Kind::GaugeHistogram
+        | Kind::DeltaHistogram => (series.metric.as_str(), "gauge"),
     };
     let name = if is_plain(name) { name.to_owned() } else { quoted(name) };
     out.extend_from_slice(format!("# TYPE {name} {kind}\n").as_bytes());

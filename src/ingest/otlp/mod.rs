@@ -2,25 +2,23 @@
 //! JSON: gauges, sums and histograms become series; attributes of the resource and of the point
 //! become tags.
 
+mod exponential;
 mod wire;
 
 use opentelemetry_proto::tonic::{
     collector::metrics::v1::ExportMetricsServiceRequest,
     common::v1::{AnyValue, KeyValue, any_value},
     metrics::v1::{
-        AggregationTemporality, ExponentialHistogramDataPoint, HistogramDataPoint, NumberDataPoint,
-        SummaryDataPoint, metric::Data, number_data_point,
+        AggregationTemporality, DataPointFlags, ExponentialHistogramDataPoint, HistogramDataPoint,
+        NumberDataPoint, SummaryDataPoint, metric::Data, number_data_point,
     },
 };
 
 use super::{
-    rows::{DescribedSeries, Rows},
+    rows::{DescribedSeries, Rows, Target},
     series_cache::Fingerprint,
 };
-use crate::{
-    model::{Kind, SeriesKey, UnixMillis},
-    policy::RefusalReason,
-};
+use crate::model::{Histogram, Kind, SeriesKey, UnixMillis};
 
 const PROTOCOL: u8 = 4;
 
@@ -173,16 +171,12 @@ impl<'a, 'r> Points<'a, 'r> {
 
     fn exponential(&mut self, point: &ExponentialHistogramDataPoint, kind: Kind) {
         let times = (point.time_unix_nano, point.start_time_unix_nano);
-        let Some(parts) = self.point(&point.attributes, times, 2) else { return };
-        self.push(&parts, "_count", None, kind, point.count as f64);
-        if let Some(sum) = point.sum {
-            self.push(&parts, "_sum", None, kind, sum);
-        }
-        let mut sides = [&point.positive, &point.negative].into_iter().flatten();
-        let has_buckets = sides.any(|side| !side.bucket_counts.is_empty());
-        self.rows.refuse(RefusalReason::NativeHistogram, has_buckets.into(), || {
-            "the buckets of exponential histograms are not stored".to_owned()
-        });
+        let Some(parts) = self.point(&point.attributes, times, 1) else { return };
+        let target = self.series(&parts, "", None, kind.of_histograms());
+        let has_value = point.flags & DataPointFlags::NoRecordedValueMask as u32 == 0;
+        let histogram =
+            if has_value { exponential::histogram(point, kind) } else { Ok(Histogram::stale()) };
+        self.rows.push_histogram(target, parts.at, histogram, parts.start);
     }
 
     fn summary(&mut self, point: &SummaryDataPoint) {
@@ -225,12 +219,24 @@ impl<'a, 'r> Points<'a, 'r> {
         kind: Kind,
         value: f64,
     ) {
+        let target = self.series(point, suffix, extra, kind);
+        self.rows.push(target, point.at, value, point.start);
+    }
+
+    /// Returns the series of a point's sample.
+    fn series(
+        &mut self,
+        point: &Point,
+        suffix: &str,
+        extra: Option<(&str, &str)>,
+        kind: Kind,
+    ) -> Target {
         let mut fingerprint = point.fingerprint.and(suffix.as_bytes()).with_kind(kind);
         if let Some((_, value)) = extra {
             fingerprint = fingerprint.and(value.as_bytes());
         }
         let (metric, shared) = (self.metric, self.shared);
-        let target = self.rows.series(fingerprint, |limits| {
+        self.rows.series(fingerprint, |limits| {
             let name = format!("{}{suffix}", metric.name);
             // An attribute of the point overrides the resource's.
             let hidden = |name: &str| point.tags.iter().any(|(tag, _)| tag == name);
@@ -239,8 +245,7 @@ impl<'a, 'r> Points<'a, 'r> {
             let key = SeriesKey::new(&name, pairs.chain(extra), limits);
             let key = key.map_err(|cause| cause.to_string())?;
             Ok(DescribedSeries { key, kind, unit: metric.unit.into(), is_declared: true })
-        });
-        self.rows.push(target, point.at, value, point.start);
+        })
     }
 }
 
@@ -248,8 +253,20 @@ impl<'a, 'r> Points<'a, 'r> {
 fn sum_kind(temporality: i32, is_monotonic: bool) -> Kind {
     match total_kind(temporality) {
         Kind::Delta => Kind::Delta,
-        Kind::Counter | Kind::Gauge if is_monotonic => Kind::Counter,
-        Kind::Counter | Kind::Gauge => Kind::Gauge,
+        Kind::Gauge
+        | Kind::Counter
+        | Kind::Histogram
+        | Kind::GaugeHistogram
+        | Kind::DeltaHistogram
+            if is_monotonic =>
+        {
+            Kind::Counter
+        }
+        Kind::Gauge
+        | Kind::Counter
+        | Kind::Histogram
+        | Kind::GaugeHistogram
+        | Kind::DeltaHistogram => Kind::Gauge,
     }
 }
 

@@ -4,25 +4,17 @@
 //! Each version has a file; this file has the common parts: samples, native histograms, labels.
 
 mod families;
+mod histograms;
 mod version_1;
 mod version_2;
 
 pub use families::Families;
 
-use granary_exposition::wire::{Fields, Value, WireFault, packed_varints};
+use granary_exposition::wire::{Fields, WireFault};
 
-use super::{
-    rows::{DescribedSeries, Rows},
-    series_cache::Fingerprint,
-};
-use crate::{
-    model::{Kind, SeriesKey, SeriesLimits, UnixMillis},
-    policy::RefusalReason,
-};
+use super::rows::{DescribedSeries, Rows};
+use crate::model::{Kind, SeriesKey, SeriesLimits, UnixMillis};
 
-/// Salts for the fingerprints of a native histogram's series.
-const HISTOGRAM_COUNT: u8 = 16;
-const HISTOGRAM_SUM: u8 = 32;
 const NAME: &str = "__name__";
 
 /// The message in a body, according to its `Content-Type`.
@@ -108,43 +100,9 @@ fn plain_sample(message: &[u8]) -> Option<(UnixMillis, f64)> {
     Some((UnixMillis(at as i64), f64::from_le_bytes(*value)))
 }
 
-/// Adds a native histogram: its count and sum become counters, its buckets are counted as refused.
-fn histogram(
-    message: &[u8],
-    start: i64,
-    rows: &mut Rows<'_>,
-    fingerprint: impl Fn(u8) -> Fingerprint,
-    describe: impl Fn(&str, &SeriesLimits) -> Result<DescribedSeries, String>,
-) -> Result<(), WireFault> {
-    let (mut at, mut count, mut sum, mut buckets) = (0, 0.0, 0.0, 0);
-    let mut fields = Fields::of(message);
-    while let Some((field, value)) = fields.next_field()? {
-        match (field, value) {
-            (1, Value::Varint(number)) => count = number as f64,
-            (2, Value::Fixed64(bits)) => count = f64::from_bits(bits),
-            (3, value) => sum = value.double(),
-            (9 | 12, Value::Bytes(packed)) => packed_varints(packed, |_| buckets += 1)?,
-            (10 | 13, Value::Bytes(packed)) => buckets += packed.len() as u64 / 8,
-            (15, value) => at = value.int(),
-            _ => {}
-        }
-    }
-    for (part, suffix, value) in [(HISTOGRAM_COUNT, "_count", count), (HISTOGRAM_SUM, "_sum", sum)]
-    {
-        let target = rows.series(fingerprint(part), |limits| describe(suffix, limits));
-        rows.push(target, UnixMillis(at), value, start);
-    }
-    rows.refuse(RefusalReason::NativeHistogram, buckets, || {
-        "the buckets of native histograms are not stored; send classic ones".to_owned()
-    });
-    Ok(())
-}
-
 /// The labels of one series, as text.
 struct Labels<'a> {
     metric: &'a str,
-    /// The suffix of the metric's name.
-    suffix: String,
     tags: Vec<(&'a str, &'a str)>,
 }
 
@@ -164,19 +122,14 @@ impl<'a> Labels<'a> {
         Ok(())
     }
 
-    fn renamed(mut self, suffix: &str) -> Self {
-        suffix.clone_into(&mut self.suffix);
-        self
-    }
-
     fn described(
         self,
         (kind, is_declared): (Kind, bool),
         unit: &str,
         limits: &SeriesLimits,
     ) -> Result<DescribedSeries, String> {
-        let metric = format!("{}{}", self.metric, self.suffix);
-        let key = SeriesKey::new(&metric, self.tags, limits).map_err(|cause| cause.to_string())?;
+        let key =
+            SeriesKey::new(self.metric, self.tags, limits).map_err(|cause| cause.to_string())?;
         Ok(DescribedSeries { key, kind, is_declared, unit: unit.into() })
     }
 }

@@ -4,10 +4,12 @@
 
 use granary_exposition::wire::{Fields, WireFault};
 
-use super::{EntryCounts, Families, Labels, entries, histogram, plain_sample, sample};
+use super::{
+    EntryCounts, Families, Labels, entries, histograms::TimedHistogram, plain_sample, sample,
+};
 use crate::{
     ingest::{rows::Rows, series_cache::Fingerprint},
-    model::{Kind, UnixMillis},
+    model::UnixMillis,
 };
 
 const PROTOCOL: u8 = 1;
@@ -43,10 +45,9 @@ fn series(
         return Ok(());
     }
     let mut rest = &message[labels.len()..];
-    let describe = |name: &str| Labels::read_1(labels).map(|found| found.renamed(name));
     let find = |rows: &mut Rows<'_>| {
         rows.series(Fingerprint::new(PROTOCOL, labels), |limits| {
-            let labels = describe("")?;
+            let labels = Labels::read_1(labels)?;
             let kind = families.kind(labels.metric);
             labels.described(kind, "", limits)
         })
@@ -70,10 +71,13 @@ fn series(
             3 => contents.exemplars += 1,
             4 => {
                 contents.histograms += 1;
-                let fingerprint = |part| Fingerprint::new(PROTOCOL | part, labels);
-                histogram(value.bytes(), 0, rows, fingerprint, |suffix, limits| {
-                    describe(suffix)?.described((Kind::Counter, true), "", limits)
-                })?;
+                let sample = TimedHistogram::read(value.bytes())?;
+                let kind = sample.kind();
+                let fingerprint = Fingerprint::new(PROTOCOL, labels).with_kind(kind);
+                let target = rows.series(fingerprint, |limits| {
+                    Labels::read_1(labels)?.described((kind, true), "", limits)
+                });
+                rows.push_histogram(target, sample.at, sample.histogram, sample.start);
             }
             // Labels after the samples; no sender writes them there.
             _ => {}
@@ -117,7 +121,7 @@ fn long_labels_end(message: &[u8], from: usize) -> usize {
 
 impl<'a> Labels<'a> {
     fn read_1(labels: &'a [u8]) -> Result<Self, String> {
-        let mut out = Self { metric: "", suffix: String::new(), tags: Vec::new() };
+        let mut out = Self { metric: "", tags: Vec::new() };
         let mut fields = Fields::of(labels);
         while let Some((_, label)) = fields.next_field().map_err(|fault| fault.to_string())? {
             let (mut name, mut value) = (&[][..], &[][..]);

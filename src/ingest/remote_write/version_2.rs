@@ -8,7 +8,7 @@ use granary_exposition::{
     wire::{Fields, Value, WireFault, packed_varints},
 };
 
-use super::{EntryCounts, Labels, entries, families::Type, histogram, sample};
+use super::{EntryCounts, Labels, entries, families::Type, histograms::TimedHistogram, sample};
 use crate::{
     ingest::{rows::Rows, series_cache::Fingerprint},
     model::{Kind, SeriesLimits},
@@ -89,13 +89,13 @@ fn series(
     let metadata = metadata.unwrap_or_default();
     let declared = Type::from_code(metadata.type_code);
     fingerprint_input.push(declared.map_or(0, |declared| declared as u8 + 1));
-    let describe = |suffix: &str, limits: &SeriesLimits| {
-        let labels = Labels::read_2(refs, symbols)?.renamed(suffix);
+    let describe = |of_histogram: Option<Kind>, limits: &SeriesLimits| {
+        let labels = Labels::read_2(refs, symbols)?;
         let unit = symbols.get(metadata.unit_ref).and_then(|unit| std::str::from_utf8(unit).ok());
-        let kind = match declared {
-            _ if !suffix.is_empty() => (Kind::Counter, true),
-            Some(declared) => (declared.kind(labels.metric), declared != Type::ByName),
-            None => (kind_of_name(labels.metric), false),
+        let kind = match (of_histogram, declared) {
+            (Some(kind), _) => (kind, true),
+            (None, Some(declared)) => (declared.kind(labels.metric), declared != Type::ByName),
+            (None, None) => (kind_of_name(labels.metric), false),
         };
         labels.described(kind, unit.unwrap_or_default(), limits)
     };
@@ -106,7 +106,7 @@ fn series(
             2 => {
                 let target = *target.get_or_insert_with(|| {
                     let fingerprint = Fingerprint::new(PROTOCOL, fingerprint_input);
-                    rows.series(fingerprint, |limits| describe("", limits))
+                    rows.series(fingerprint, |limits| describe(None, limits))
                 });
                 let (at, value, start) = sample(value.bytes())?;
                 counts.samples += 1;
@@ -114,8 +114,12 @@ fn series(
             }
             3 => {
                 counts.histograms += 1;
-                let fingerprint = |part| Fingerprint::new(PROTOCOL | part, fingerprint_input);
-                histogram(value.bytes(), created, rows, fingerprint, describe)?;
+                let sample = TimedHistogram::read(value.bytes())?;
+                let kind = sample.kind();
+                let fingerprint = Fingerprint::new(PROTOCOL, fingerprint_input).with_kind(kind);
+                let target = rows.series(fingerprint, |limits| describe(Some(kind), limits));
+                let start = if sample.start == 0 { created } else { sample.start };
+                rows.push_histogram(target, sample.at, sample.histogram, start);
             }
             4 => counts.exemplars += 1,
             _ => {}
@@ -148,7 +152,7 @@ impl Metadata {
 
 impl<'a> Labels<'a> {
     fn read_2(refs: &[usize], symbols: &[&'a [u8]]) -> Result<Self, String> {
-        let mut out = Self { metric: "", suffix: String::new(), tags: Vec::new() };
+        let mut out = Self { metric: "", tags: Vec::new() };
         if !refs.len().is_multiple_of(2) {
             return Err("the label refs are not pairs".to_owned());
         }

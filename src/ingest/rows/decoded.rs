@@ -10,7 +10,8 @@ use crate::{
         series_cache::{CachedSeries, Fingerprint, SeriesCache},
     },
     model::{
-        AcceptedBatch, Deduplication, DefinitionVerdict, Kind, SeriesId, SeriesInfo, UnixMillis,
+        AcceptedBatch, Deduplication, DefinitionVerdict, HistogramSample, Kind, SeriesId,
+        SeriesInfo, UnixMillis,
     },
     policy::{Admission, RefusalReason},
 };
@@ -21,6 +22,8 @@ pub struct DecodedRows {
     /// The generation of the cache's entries.
     pub(super) generation: u64,
     pub(super) samples: Vec<Row>,
+    /// The histograms of samples, by ascending index.
+    pub(super) histograms: Vec<HistogramSample>,
     /// The points, in order of their first samples; empty for protocols without points.
     pub(super) points: Vec<Point>,
     pub(super) definitions: Vec<(Fingerprint, SeriesInfo)>,
@@ -97,6 +100,9 @@ impl DecodedRows {
         };
         // In most requests, these are all samples.
         let rest = accept_plain(&self.samples, plain, has_starts, &mut batch);
+        let mut histograms = std::mem::take(&mut self.histograms).into_iter().peekable();
+        let is_plain = |sample: &HistogramSample| (sample.index as usize) < batch.series.len();
+        batch.histograms.extend(std::iter::from_fn(|| histograms.next_if(is_plain)));
         let mut points = std::mem::take(&mut self.points);
         for (index, row) in (self.samples.len() - rest.len()..).zip(rest) {
             let mut class_of_row = 0;
@@ -110,8 +116,12 @@ impl DecodedRows {
                     admission.keep(row.at, row.value, || kind(id), class).map(|value| (id, value))
                 }
             };
+            let histogram = histograms.next_if(|sample| sample.index as usize == index);
             match verdict {
                 Ok((id, value)) => {
+                    let index = batch.series.len() as u32;
+                    let kept = histogram.map(|sample| HistogramSample { index, ..sample });
+                    batch.histograms.extend(kept);
                     batch.series.push(id);
                     batch.times.push(row.at.0);
                     batch.values.push(value);
@@ -172,7 +182,8 @@ impl DecodedRows {
     }
 
     /// Converts the samples for a caller without a dictionary, which numbers the series in order of
-    /// appearance: `number` is called once per new series.
+    /// appearance: `number` is called once per new series. The rows have only numbers, see
+    /// [`super::Rows::of_numbers`].
     pub fn number(
         self,
         cache: &mut SeriesCache,

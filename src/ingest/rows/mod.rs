@@ -13,7 +13,10 @@ use super::{
     series_cache::{CachedSeries, Fingerprint, SeriesCache},
 };
 use crate::{
-    model::{Kind, SeriesId, SeriesInfo, SeriesKey, SeriesLimits, UnixMillis},
+    model::{
+        Histogram, HistogramFault, HistogramSample, Kind, STALE_MARKER, SeriesId, SeriesInfo,
+        SeriesKey, SeriesLimits, UnixMillis,
+    },
     policy::RefusalReason,
 };
 pub use decoded::{DecodedRows, NumberedSample};
@@ -87,6 +90,8 @@ pub struct Rows<'a> {
     pub limits: &'a SeriesLimits,
     sender: &'a str,
     samples: Vec<Row>,
+    /// The histograms of samples, by ascending index.
+    histograms: Vec<HistogramSample>,
     points: Vec<Point>,
     /// The indexes of the definitions, by fingerprint.
     new_series: HashMap<Fingerprint, u32, FixedState>,
@@ -95,6 +100,7 @@ pub struct Rows<'a> {
     definitions_max: usize,
     memory: Option<&'a mut ReservedMemory>,
     exceeded: Option<LimitExceeded>,
+    refuses_histograms: bool,
 }
 
 impl<'a> Rows<'a> {
@@ -111,6 +117,7 @@ impl<'a> Rows<'a> {
             limits,
             sender,
             samples: Vec::new(),
+            histograms: Vec::new(),
             points: Vec::new(),
             new_series: HashMap::default(),
             definitions: Vec::new(),
@@ -118,7 +125,15 @@ impl<'a> Rows<'a> {
             definitions_max: usize::MAX,
             memory: None,
             exceeded: None,
+            refuses_histograms: false,
         }
+    }
+
+    /// Returns rows that refuse native histograms, for a caller whose batches only have numbers.
+    #[must_use]
+    pub fn of_numbers(mut self) -> Self {
+        self.refuses_histograms = true;
+        self
     }
 
     /// Returns the rows with a limit for new series, and a source of memory for the samples.
@@ -165,7 +180,14 @@ impl<'a> Rows<'a> {
                 return TargetKind::Refused(reason);
             }
         };
-        let keeps_kind = |kind: &Kind| *kind == described.kind || !described.is_declared;
+        if described.kind.is_histogram() && self.refuses_histograms {
+            return TargetKind::Refused(RefusalReason::BadHistogram);
+        }
+        // A guessed kind never turns histograms into numbers.
+        let is_guessed = |kind: &Kind| {
+            !described.is_declared && kind.is_histogram() == described.kind.is_histogram()
+        };
+        let keeps_kind = |kind: &Kind| *kind == described.kind || is_guessed(kind);
         let known = (self.find)(&described.key).filter(|(_, kind)| keeps_kind(kind));
         if let Some((id, _)) = known {
             self.cache.insert(fingerprint, CachedSeries::Series(id));
@@ -192,6 +214,40 @@ impl<'a> Rows<'a> {
         }
         if self.exceeded.is_none() {
             self.samples.push(Row { target: target.0, at, value, start });
+        }
+    }
+
+    /// Adds a sample that is a histogram, or refuses it.
+    pub fn push_histogram(
+        &mut self,
+        target: Target,
+        at: UnixMillis,
+        histogram: Result<Histogram, HistogramFault>,
+        start: i64,
+    ) {
+        if self.refuses_histograms {
+            self.refuse(RefusalReason::BadHistogram, 1, || {
+                "native histograms cannot be imported: send them by remote write".to_owned()
+            });
+            return;
+        }
+        let histogram = match histogram {
+            Ok(histogram) => histogram,
+            Err(fault) => {
+                self.refuse(RefusalReason::BadHistogram, 1, || fault.to_string());
+                return;
+            }
+        };
+        if histogram.is_stale() {
+            self.push(target, at, STALE_MARKER, start);
+            return;
+        }
+        // Here, in a batch, and in the journal's record.
+        self.reserve_memory(3 * histogram.bytes());
+        let index = self.samples.len();
+        self.push(target, at, histogram.count, start);
+        if self.samples.len() > index {
+            self.histograms.push(HistogramSample { index: index as u32, histogram });
         }
     }
 
@@ -284,10 +340,11 @@ impl<'a> Rows<'a> {
 
     /// Returns the samples and releases the cache.
     pub fn finish(self) -> DecodedRows {
-        let Self { cache, samples, points, definitions, refused, exceeded, .. } = self;
+        let Self { cache, samples, histograms, points, definitions, refused, exceeded, .. } = self;
         DecodedRows {
             generation: cache.generation(),
             samples,
+            histograms,
             points,
             definitions,
             refused,

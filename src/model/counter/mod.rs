@@ -51,7 +51,7 @@ use super::{Cell, Kind, UnixMillis};
 /// The state of a series between samples.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SeriesState {
-    /// The kind of the values.
+    /// The kind of the values; the kind of the counts of histograms.
     pub kind: Kind,
     /// The time of the latest sample; [`UnixMillis::EARLIEST`] before the first sample.
     pub last_at: UnixMillis,
@@ -85,7 +85,7 @@ pub struct Correction {
 impl SeriesState {
     /// Returns the state of a series without samples.
     pub fn new(kind: Kind) -> Self {
-        let never = UnixMillis::EARLIEST;
+        let (never, kind) = (UnixMillis::EARLIEST, kind.of_counts());
         Self { kind, last_at: never, ended_at: never, counter: None }
     }
 
@@ -140,9 +140,6 @@ impl SeriesState {
         let offset = (at.0 - slot_start.0) as u32;
         self.last_at = self.last_at.max(at);
         match self.kind {
-            Kind::Gauge | Kind::Delta => {
-                ObservedCell { cell: Cell::single(offset, value), correction: None }
-            }
             Kind::Counter => {
                 let reading = Reading::new(at.0, value, start);
                 let Some(counter) = &mut self.counter else {
@@ -158,6 +155,13 @@ impl SeriesState {
                 let contribution = counter.insert(reading);
                 let cell = Cell::reading(offset, value, contribution.increase, contribution.rate);
                 ObservedCell { cell, correction: contribution.correction }
+            }
+            Kind::Gauge
+            | Kind::Delta
+            | Kind::Histogram
+            | Kind::GaugeHistogram
+            | Kind::DeltaHistogram => {
+                ObservedCell { cell: Cell::single(offset, value), correction: None }
             }
         }
     }

@@ -32,7 +32,7 @@ impl Reading {
     }
 
     /// Returns true when the counter began before the time `at`, which lies before the reading.
-    pub(super) fn began_before(&self, at: i64) -> bool {
+    pub(crate) fn began_before(&self, at: i64) -> bool {
         self.age > self.at.saturating_sub(at)
     }
 
@@ -62,9 +62,15 @@ impl Reading {
     /// assumed.
     #[inline]
     pub(super) fn increase_from(&self, before: &Self) -> f64 {
+        let restarted = self.restarted_since(before);
+        if restarted || self.value < before.value { self.value } else { self.value - before.value }
+    }
+
+    /// Returns true when the start shows that the counter was reset since a previous reading.
+    #[inline]
+    pub(crate) fn restarted_since(&self, before: &Self) -> bool {
         let passed = self.at.saturating_sub(before.at);
-        let began = self.age != 0 && (self.age < passed || self.age == passed && before.age != 0);
-        if began || self.value < before.value { self.value } else { self.value - before.value }
+        self.age != 0 && (self.age < passed || self.age == passed && before.age != 0)
     }
 
     /// Returns true when this reading counts instead of another one at the same time: the larger
@@ -76,7 +82,7 @@ impl Reading {
     }
 
     /// Returns true when the whole value counts if this is the counter's first reading.
-    pub(super) fn counts_whole(&self) -> bool {
+    pub(crate) fn counts_whole(&self) -> bool {
         (1..=START_COUNTS_MS).contains(&self.age)
     }
 }

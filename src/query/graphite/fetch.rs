@@ -117,10 +117,12 @@ impl FetchRequest<'_> {
         let metric =
             if series.name.is_plain() { &series.name.path } else { series.info.key.metric() };
         tags.insert("name".to_owned(), metric.to_owned());
-        let by_kind = match series.info.kind {
+        let by_kind = match series.info.kind.of_counts() {
             Kind::Gauge => Aggregation::Average,
             Kind::Counter => Aggregation::Last,
-            Kind::Delta => Aggregation::Sum,
+            Kind::Delta | Kind::Histogram | Kind::GaugeHistogram | Kind::DeltaHistogram => {
+                Aggregation::Sum
+            }
         };
         Line {
             name: cut_name(series.name.to_string()),
@@ -175,7 +177,7 @@ fn number(cell: &Cell, kind: Kind, aggregation: Option<Aggregation>) -> f64 {
         return NULL;
     }
     // Other numbers of a counter's cell are increases and rates, not readings.
-    match (kind, aggregation) {
+    match (kind.of_counts(), aggregation) {
         (Kind::Counter, Some(Aggregation::First)) => cell.first,
         (Kind::Counter, _) | (_, Some(Aggregation::Last)) => cell.last,
         (_, Some(Aggregation::First)) => cell.first,

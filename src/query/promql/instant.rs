@@ -53,9 +53,14 @@ pub fn evaluate_vector(
 ) -> Result<Vec<VectorSample>, String> {
     let answer = evaluate_at(store, budget, settings, expression, at, now);
     match answer.map_err(|cause| cause.to_string())?.value {
+        PromqlValue::Vector(samples) if samples.iter().any(|sample| sample.histogram.is_some()) => {
+            Err("the expression results in native histograms, which rules cannot record or \
+                 compare: use histogram_quantile, histogram_fraction or histogram_count"
+                .to_owned())
+        }
         PromqlValue::Vector(samples) => Ok(samples),
         PromqlValue::Scalar(at, value) => {
-            Ok(vec![VectorSample { labels: Labels::default(), at, value }])
+            Ok(vec![VectorSample { labels: Labels::default(), at, value, histogram: None }])
         }
         PromqlValue::String(..) | PromqlValue::Matrix(_) => {
             Err("the expression is neither an instant vector nor a scalar".to_owned())

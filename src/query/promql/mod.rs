@@ -57,8 +57,13 @@
 //!
 //! Metric names are dropped at the end of an evaluation, as with Prometheus' delayed name removal:
 //! `sum by (__name__)` of a rate keeps series apart. Without delayed name removal, which only
-//! tests turn off, each operation drops names that do not apply to its result. Native histograms
-//! are not stored.
+//! tests turn off, each operation drops names that do not apply to its result.
+//!
+//! # Native histograms
+//!
+//! A series has a number or a histogram at each time, in columns of their own, so that numbers cost
+//! what they cost without histograms. Where slots have one or two histograms, functions follow
+//! Prometheus; merged slots have the first and the last histogram, and the increase or the sum.
 
 mod aggregation;
 mod binary;

@@ -14,7 +14,7 @@ use std::ops::Range;
 pub use reader::{each_series, newest_readings};
 
 use crate::{
-    model::{Kind, UnixMillis},
+    model::{Histogram, Kind, UnixMillis},
     query::Labels,
 };
 
@@ -27,6 +27,9 @@ pub struct SeriesReadings {
     pub kind: Kind,
     /// Times in Unix milliseconds, ascending, each with its value. A stale marker ends a series.
     pub readings: Vec<(i64, f64)>,
+    /// The histograms of a series of histograms, which has no other readings: times in ascending
+    /// order, each with its histogram.
+    pub histograms: Vec<(i64, Histogram)>,
 }
 
 /// The readings that a peer requests.

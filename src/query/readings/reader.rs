@@ -5,7 +5,8 @@
 use super::{ReadingsRequest, SeriesReadings};
 use crate::{
     model::{
-        GranularityIndex, Kind, STALE_MARKER, SeriesId, SeriesInfo, UnixMillis, is_stale_marker,
+        GranularityIndex, Histogram, HistogramSlot, Kind, STALE_MARKER, SeriesId, SeriesInfo,
+        UnixMillis, is_stale_marker,
     },
     query::{
         ExpressionLimits, Labels, QueryError, SeriesMatcher, budget::cache::MatchingSeries,
@@ -55,6 +56,10 @@ pub fn newest_readings(
     let range = now.minus(lookback_ms).plus(1)..now.plus(1);
     let request = ReadingsRequest { range, labels_only: false };
     each_series(store, sets, &request, limits, now, &mut |series| {
+        if let Some(newest) = series.histograms.last().filter(|(_, newest)| !newest.is_stale()) {
+            let histograms = vec![newest.clone()];
+            return visit(SeriesReadings { histograms, ..series });
+        }
         let newest = series.readings.last().copied();
         match newest.filter(|(_, value)| !is_stale_marker(*value)) {
             Some(newest) => visit(SeriesReadings { readings: vec![newest], ..series }),
@@ -131,19 +136,26 @@ impl Reader<'_> {
         }
         for series in part {
             self.limits.budget.check()?;
-            let mut readings = Vec::new();
+            let (mut readings, mut histograms) = (Vec::new(), Vec::new());
             for view in &views {
-                self.append(view, series, &mut readings)?;
+                if series.info.kind.is_histogram() {
+                    self.append_histograms(view, series, &mut histograms)?;
+                } else {
+                    self.append(view, series, &mut readings)?;
+                }
             }
             let marker = series.ended_at.filter(|ended| range.contains(ended));
             if let Some(ended) = marker.filter(|_| !readings.is_empty()) {
                 readings.push((ended.0, STALE_MARKER));
             }
-            if readings.is_empty() && !self.request.labels_only {
+            if let Some(ended) = marker.filter(|_| !histograms.is_empty()) {
+                histograms.push((ended.0, Histogram::stale()));
+            }
+            if readings.is_empty() && histograms.is_empty() && !self.request.labels_only {
                 continue;
             }
             let labels = Labels::of_key(series.info.key.clone());
-            visit(SeriesReadings { labels, kind: series.info.kind, readings })?;
+            visit(SeriesReadings { labels, kind: series.info.kind, readings, histograms })?;
         }
         Ok(())
     }
@@ -164,6 +176,28 @@ impl Reader<'_> {
                 let is_later = out.last().is_none_or(|(before, _)| *before < at);
                 if is_later && self.request.range.contains(&UnixMillis(at)) {
                     out.push((at, value));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends the histograms of an interval.
+    fn append_histograms(
+        &mut self,
+        view: &View,
+        series: &SelectedSeries,
+        out: &mut Vec<(i64, Histogram)>,
+    ) -> Result<(), QueryError> {
+        let slots = view.histogram_slots(series.id)?;
+        self.count(slots.len())?;
+        for slot in &slots {
+            let found = histograms_of(slot, series.info.kind == Kind::DeltaHistogram);
+            for (at, histogram) in found.into_iter().flatten() {
+                let is_later = out.last().is_none_or(|(before, _)| *before < at);
+                if is_later && self.request.range.contains(&UnixMillis(at)) {
+                    self.limits.reserve(histogram.bytes())?;
+                    out.push((at, histogram.clone()));
                 }
             }
         }
@@ -198,5 +232,18 @@ fn readings_of(slot: &Slot, is_delta: bool) -> [Option<(i64, f64)>; 2] {
         2.. if is_delta && cell.n > 2 => [Some((last_at, cell.sum)), None],
         2.. if first_at == last_at => [Some((last_at, cell.last)), None],
         2.. => [Some((first_at, cell.first)), Some((last_at, cell.last))],
+    }
+}
+
+/// Returns the known histograms of a slot.
+fn histograms_of(slot: &HistogramSlot, is_delta: bool) -> [Option<(i64, &Histogram)>; 2] {
+    let HistogramSlot { start, cell } = slot;
+    let first_at = start.0 + i64::from(cell.first_at);
+    let last_at = start.0 + i64::from(cell.last_at);
+    match cell.n {
+        0 => [None; 2],
+        2.. if is_delta && cell.n > 2 => [Some((last_at, &cell.total)), None],
+        1.. if first_at == last_at => [Some((last_at, &cell.last)), None],
+        1.. => [Some((first_at, &cell.first)), Some((last_at, &cell.last))],
     }
 }

@@ -10,7 +10,7 @@ use std::{
 use super::cell_map::CellMap;
 use crate::{
     model::{Cell, GranularityIndex, SenderWindow, SeriesId, UnixMillis},
-    store::classes::Classes,
+    store::{classes::Classes, histograms::map::HistogramMap},
 };
 
 /// The cells and states that a checkpoint moves to files; they no longer change.
@@ -20,6 +20,8 @@ pub(crate) struct Frozen {
     pub(crate) through: u64,
     /// Cells by level; each sample is in exactly one map.
     pub(crate) maps: Vec<CellMap>,
+    /// Cells of histograms.
+    pub(crate) histograms: HistogramMap,
     /// The changed windows of senders; `None` for removed senders.
     pub(crate) senders: Vec<(Arc<str>, Option<SenderWindow>)>,
     /// The number of the first row of states that is not yet stored as of `through`.

@@ -24,14 +24,16 @@ use std::{
 
 use crate::{
     model::{
-        AcceptedBatch, Cell, Correction, GranularityIndex, Kind, RetentionStarts, SeriesId,
-        SeriesState, TimeVerdict, TimesTally, UnixMillis, is_stale_marker,
+        AcceptedBatch, Cell, Correction, GranularityIndex, Histogram, HistogramCell, Kind,
+        RetentionStarts, SeriesId, SeriesState, TimeVerdict, TimesTally, UnixMillis,
+        is_stale_marker,
     },
     store::{
         classes::{
             Class, Classes,
             series_classes::{History, SeriesClasses},
         },
+        histograms::map::HistogramMap,
         states::{EncodedRow, SeriesStates},
     },
 };
@@ -47,6 +49,7 @@ pub(crate) struct Catalog {
     series_classes: SeriesClasses,
     /// Cells by level, in the store's order.
     maps: Vec<CellMap>,
+    histograms: HistogramMap,
     frozen: Option<Arc<Frozen>>,
     states: SeriesStates,
     senders: Senders,
@@ -71,6 +74,7 @@ impl Catalog {
             classes,
             series_classes,
             maps,
+            histograms: HistogramMap::default(),
             frozen: None,
             states: SeriesStates::default(),
             senders: Senders::default(),
@@ -89,12 +93,14 @@ impl Catalog {
     /// Returns the bytes of cells in memory, including frozen cells.
     pub(crate) fn bytes(&self) -> usize {
         let frozen = self.frozen.iter().flat_map(|frozen| &frozen.maps);
-        self.maps.iter().chain(frozen).map(CellMap::bytes).sum()
+        let cells: usize = self.maps.iter().chain(frozen).map(CellMap::bytes).sum();
+        let of_frozen = self.frozen.as_ref().map_or(0, |frozen| frozen.histograms.bytes());
+        cells + self.histograms.bytes() + of_frozen
     }
 
     /// Returns the bytes of cells that the next checkpoint would write.
     pub(crate) fn active_bytes(&self) -> usize {
-        self.maps.iter().map(CellMap::bytes).sum()
+        self.maps.iter().map(CellMap::bytes).sum::<usize>() + self.histograms.bytes()
     }
 
     /// Returns the approximate bytes of the series' states and classes, of packed states, and of
@@ -267,6 +273,8 @@ impl Catalog {
         let classes = self.classes.clone();
         let mut all_slots: Vec<Slots<'_, Option<SlotCursor>>> = slots_of(&classes, keepings);
         let window_ms = batch.window_ms();
+        let mut histograms = batch.histograms.iter().peekable();
+        let mut next_histogram = histograms.peek().map_or(usize::MAX, |next| next.index as usize);
         for (index, (series, value)) in batch.series.iter().zip(&batch.values).enumerate() {
             let (at, series, value) = (batch.time(index), *series, *value);
             if is_stale_marker(value) {
@@ -295,7 +303,49 @@ impl Catalog {
             if let Some(correction) = observed.correction {
                 effects.corrections.push((series, correction));
             }
+            if next_histogram <= index {
+                let slot = (slot.start, slot.finest.map(|finest| class.stored(finest)));
+                // Samples that do not count have no effect.
+                while let Some(sample) = histograms.next_if(|next| next.index as usize <= index) {
+                    if sample.index as usize == index {
+                        let sample = (series, at, start, &sample.histogram);
+                        self.apply_histogram(sample, slot, keepings);
+                    }
+                }
+                next_histogram = histograms.peek().map_or(usize::MAX, |next| next.index as usize);
+            }
         }
+    }
+
+    /// Adds the histogram of a sample, whose count was added before, to its slot.
+    #[cold]
+    fn apply_histogram(
+        &mut self,
+        (series, at, start, histogram): (SeriesId, UnixMillis, i64, &Histogram),
+        (slot, level): (UnixMillis, Option<GranularityIndex>),
+        keepings: &[RetentionStarts],
+    ) {
+        let observed = self.states.observe_histogram(series, (at, start), histogram);
+        if let Some(level) = level {
+            let offset = (at.0 - slot.0) as u32;
+            let cell = HistogramCell::single(offset, histogram.clone(), observed.increase);
+            self.histograms.merge(level, (series, slot.0), &cell);
+        }
+        if let Some((at, change)) = observed.correction {
+            let class = self.series_classes.at(series, at);
+            let finest = keepings[usize::from(class.0)].finest(at);
+            let class = self.classes.get(class);
+            if let Some(finest) = finest {
+                let slot = class.levels[finest].slot_start(at).0;
+                let cell = HistogramCell::correction(change);
+                self.histograms.merge(class.stored(finest), (series, slot), &cell);
+            }
+        }
+    }
+
+    /// Returns the cells of histograms that are not frozen.
+    pub(crate) fn histograms(&self) -> &HistogramMap {
+        &self.histograms
     }
 
     /// Returns the maximum number of bytes that batches would add to memory when they are applied.
@@ -315,6 +365,9 @@ impl Catalog {
                 let growth = all_slots[usize::from(class.0)].at(at, make).value;
                 bytes += growth.as_mut().map_or(0, |growth| growth.add(*series));
             }
+            // A cell has three histograms, and the total may have the buckets of both.
+            let histograms = batch.histograms.iter().map(|sample| sample.histogram.bytes());
+            bytes += histograms.map(|histogram| 4 * histogram).sum::<usize>();
         }
         bytes
     }
@@ -330,6 +383,7 @@ impl Catalog {
                 &mut self.maps,
                 vec![CellMap::default(); self.classes.levels().len()],
             ),
+            histograms: std::mem::take(&mut self.histograms),
             senders: self.senders.take_changed(),
             stored_rows: AtomicU32::new(0),
         });

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
 use super::Destinations;
 use crate::{
-    model::{Cell, Granularity, GranularityIndex, Moment, UnixMillis},
+    model::{Cell, Granularity, GranularityIndex, HistogramCell, Moment, UnixMillis},
     store::{
         catalog::fan_out::{FanOut, WideRow, WideSlot},
         documents::{CellSink, Documents, grid::PartitionGrid, mark::Mark},
@@ -16,6 +16,7 @@ use crate::{
         error::StoreError,
         file::names::HEAD_FILE,
         head::HeadReader,
+        histograms::map::{HistogramsOfLevel, merge_into},
     },
 };
 
@@ -28,6 +29,8 @@ pub(super) struct GranularityStep<'a> {
     through: u64,
     /// The frozen cells; `None` when the head already contains them.
     map: Option<&'a FanOut<'a>>,
+    /// The frozen histograms, if the head does not contain them.
+    histograms: Option<&'a HistogramsOfLevel>,
     head: HeadReader,
     now: Moment,
 }
@@ -44,14 +47,14 @@ impl<'a> GranularityStep<'a> {
     pub(super) fn new(
         to: &'a Destinations<'a>,
         index: GranularityIndex,
-        through: u64,
-        map: &'a FanOut<'a>,
+        (through, map, histograms): (u64, &'a FanOut<'a>, &'a HistogramsOfLevel),
         now: Moment,
     ) -> Result<Self, StoreError> {
         let head = to.head.read(index)?;
         let granularity = &to.documents.granularities()[index.0];
         let map = (head.through < through).then_some(map);
-        Ok(Self { to, index, granularity, through, map, head, now })
+        let histograms = map.map(|_| histograms);
+        Ok(Self { to, index, granularity, through, map, histograms, head, now })
     }
 
     /// Writes the due documents, and then the head. Cells of documents that cannot be written are
@@ -64,7 +67,12 @@ impl<'a> GranularityStep<'a> {
         let due_before = due_before(self.granularity, self.now.latest());
         let of_head = self.head.slots(0..due_before.0)?;
         let frozen = self.map.iter().flat_map(|map| map.slots(0..due_before.0));
-        let due: BTreeSet<i64> = of_head.into_iter().chain(frozen.map(|(slot, _)| slot)).collect();
+        let mut due: BTreeSet<i64> =
+            of_head.into_iter().chain(frozen.map(|(slot, _)| slot)).collect();
+        // A correction may be in a slot without other cells.
+        due.extend(self.head.histogram_slots(0..due_before.0)?);
+        let frozen = self.histograms.iter().flat_map(|cells| cells.keys().map(|(_, slot)| *slot));
+        due.extend(frozen.filter(|slot| *slot < due_before.0));
         let mut postponed = None;
         let mut next = due.first().copied();
         while let Some(slot) = next {
@@ -102,7 +110,13 @@ impl<'a> GranularityStep<'a> {
 
     fn merge_due(&self, grid: &PartitionGrid, due_before: UnixMillis) -> Result<(), StoreError> {
         let before = self.to.documents.mark(grid)?;
-        let in_head = self.head.slots(grid.range())?;
+        let mut in_head = self.head.slots(grid.range())?;
+        let histograms_in_head = self.head.histogram_slots(grid.range())?;
+        if !histograms_in_head.is_empty() {
+            in_head.extend(&histograms_in_head);
+            in_head.sort_unstable();
+            in_head.dedup();
+        }
         let until = self.mark_until(before, due_before, &in_head);
         let mut periods: BTreeMap<UnixMillis, Period<'_>> = BTreeMap::new();
         let is_due =
@@ -115,7 +129,18 @@ impl<'a> GranularityStep<'a> {
         for (slot, cells) in frozen.filter(|(slot, _)| is_due(self.through, *slot)) {
             periods.entry(document(slot)).or_default().cells.push((slot, cells));
         }
-        if periods.is_empty() {
+        let mut histograms = HistogramsOfLevel::new();
+        for slot in histograms_in_head {
+            if is_due(self.head.through, slot) {
+                self.head.histograms_of_slot(slot, &mut histograms)?;
+            }
+        }
+        for ((series, slot), cell) in self.histograms.into_iter().flatten() {
+            if grid.range().contains(slot) && is_due(self.through, *slot) {
+                merge_into(&mut histograms, (*series, *slot), cell.clone());
+            }
+        }
+        if periods.is_empty() && histograms.is_empty() {
             return Ok(());
         }
         let mark = Mark { through: self.through.max(self.head.through), until };
@@ -129,6 +154,7 @@ impl<'a> GranularityStep<'a> {
                 Some(writing) => writing.note(self.index, sink, write)?,
                 None => write(sink)?,
             }
+            self.write_histograms(sink, grid, &histograms)?;
             // All damaged rows have been found. They are removed from the head, so the partition
             // records them as holes.
             let rows = periods.values().flat_map(|period| &period.rows);
@@ -143,6 +169,23 @@ impl<'a> GranularityStep<'a> {
         counters.documents_created.add(merged.created);
         counters.sealing_refused.add(merged.refused);
         Ok(())
+    }
+
+    /// Merges histograms into the documents of a partition.
+    fn write_histograms(
+        &self,
+        sink: &mut dyn CellSink,
+        grid: &PartitionGrid,
+        histograms: &HistogramsOfLevel,
+    ) -> Result<(), StoreError> {
+        let mut documents: BTreeMap<_, Vec<(usize, HistogramCell)>> = BTreeMap::new();
+        for ((series, slot), cell) in histograms {
+            let document = grid.document_start(UnixMillis(*slot));
+            let index = self.granularity.slot_index(document, UnixMillis(*slot));
+            documents.entry((document, *series)).or_default().push((index, cell.clone()));
+        }
+        let mut documents = documents.into_iter();
+        documents.try_for_each(|((start, series), cells)| sink.histograms(start, series, &cells))
     }
 
     /// Returns the time before which all slots of a partition are in its documents after this
@@ -220,7 +263,16 @@ impl<'a> GranularityStep<'a> {
                     moved += rows.merge_slot(slot, cells)?;
                 }
             }
-            Ok(())
+            rows.remove_histograms(|slot| {
+                Ok(!is_kept(slot) || has_absorbed(self.head.through, slot)?)
+            })?;
+            let mut kept = Vec::new();
+            for ((series, slot), cell) in self.histograms.into_iter().flatten() {
+                if is_kept(*slot) && !has_absorbed(self.through, *slot)? {
+                    kept.push((*series, *slot, cell));
+                }
+            }
+            rows.merge_histograms(&kept)
         })?;
         self.to.counters.cells_to_head.add(moved);
         Ok(())

@@ -22,6 +22,7 @@ use super::{
     followed::Followed,
     handle::{Counters, Store},
     head::Head,
+    histograms::map::HistogramsOfLevel,
     journal::CutPart,
 };
 use crate::model::{GranularityIndex, Moment, UnixMillis};
@@ -247,15 +248,24 @@ impl Destinations<'_> {
             }
             let finer = &frozen.maps[merged.1..levels.end];
             let cells = FanOut::new(level, [&merged.0].into_iter().chain(finer));
-            let step = GranularityStep::new(self, index, frozen.through, &cells, now)?;
+            let histograms = frozen.histograms.fan_out(self.classes, index);
+            if !histograms.is_empty() {
+                self.head.expect_histograms();
+            }
+            let frozen = (frozen.through, &cells, &histograms);
+            let step = GranularityStep::new(self, index, frozen, now)?;
             postponed = postponed.or(step.run()?);
         }
         // Cells in the head of retired granularities go into their documents.
         let all = self.documents.granularities().len();
         for index in (self.classes.levels().len()..all).map(GranularityIndex) {
-            if !self.head.read(index)?.slots(0..i64::MAX)?.is_empty() {
-                let cells = FanOut::default();
-                let step = GranularityStep::new(self, index, frozen.through, &cells, now)?;
+            let head = self.head.read(index)?;
+            let is_empty = head.slots(0..i64::MAX)?.is_empty()
+                && head.histogram_slots(0..i64::MAX)?.is_empty();
+            if !is_empty {
+                let (cells, histograms) = (FanOut::default(), HistogramsOfLevel::new());
+                let frozen = (frozen.through, &cells, &histograms);
+                let step = GranularityStep::new(self, index, frozen, now)?;
                 postponed = postponed.or(step.run()?);
             }
         }

@@ -251,7 +251,7 @@ mod tests {
         match *step {
             Step::Add { kind, sender } if found.is_none() => {
                 let sender = of.stored_name(&format!("s{sender}"));
-                let (key, kind) = (key(index), Kind::ALL[kind]);
+                let (key, kind) = (key(index), Kind::OF_NUMBERS[kind]);
                 all.add(SeriesInfo { key, kind, unit: "".into(), sender });
             }
             Step::Delete => {

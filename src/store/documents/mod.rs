@@ -58,8 +58,10 @@ pub(crate) mod stored;
 
 use std::{fmt::Debug, ops::Range};
 
-use super::error::StoreError;
-use crate::model::{Cell, Granularity, GranularityIndex, PartitionId, SeriesId, UnixMillis};
+use super::{error::StoreError, histograms::map::HistogramsOfLevel};
+use crate::model::{
+    Cell, Granularity, GranularityIndex, HistogramCell, PartitionId, SeriesId, UnixMillis,
+};
 use grid::PartitionGrid;
 use mark::Mark;
 pub use partitions::rooms::DocumentSpace;
@@ -181,6 +183,15 @@ pub(crate) trait CellSink {
         start: UnixMillis,
         series: SeriesId,
         cells: &[(usize, Cell)],
+    ) -> Result<(), StoreError>;
+
+    /// Merges cells of histograms into a document, each with the number of its slot, or replaces
+    /// them.
+    fn histograms(
+        &mut self,
+        start: UnixMillis,
+        series: SeriesId,
+        cells: &[(usize, HistogramCell)],
     ) -> Result<(), StoreError>;
 
     /// Records in the partition that cells of these slots were lost before the merge.
@@ -339,6 +350,9 @@ pub(crate) trait DocumentsView: Send + Sync {
         wanted: Columns,
         out: &mut Vec<Slot>,
     ) -> Result<(), StoreError>;
+
+    /// Adds the histograms of a series to `out`.
+    fn histograms(&self, series: SeriesId, out: &mut HistogramsOfLevel) -> Result<(), StoreError>;
 
     /// Appends the spans of a series' shells that overlap the range, ascending. Some of these
     /// documents may have samples.

@@ -9,7 +9,7 @@ use super::{
     cut::{CutLevel, CutSlots, RefusedSlot},
 };
 use crate::{
-    model::{GranularityIndex, SeriesId, UnixMillis},
+    model::{GranularityIndex, Kind, SeriesId, UnixMillis},
     store::{
         dictionary::Matcher,
         documents::{Columns, Documents},
@@ -63,6 +63,12 @@ pub enum ErasureRefusal {
          and repeat the request for the others; nothing was deleted"
     )]
     TooManySeries(usize),
+    /// Series of histograms are selected.
+    #[error(
+        "{0} of the series are histograms, whose samples of a time cannot be deleted: delete these \
+         series, or select series of numbers; nothing was deleted"
+    )]
+    Histograms(usize),
     /// The range has too many documents.
     #[error(
         "the samples are in up to {0} documents, and one request may change {ERASED_DOCUMENTS_MAX}: \
@@ -171,7 +177,12 @@ impl Store {
             let parts = series.iter().flat_map(|id| dictionary.parts(*id)).copied();
             series.extend(parts.collect::<Vec<_>>());
         }
+        let is_histogram = |id: &&SeriesId| dictionary.kind(**id).is_some_and(Kind::is_histogram);
+        let histograms = series.iter().filter(is_histogram).count();
         drop(dictionary);
+        if histograms > 0 {
+            return Err(ErasureRefusal::Histograms(histograms));
+        }
         series.sort_unstable();
         series.dedup();
         if series.len() > ERASED_SERIES_MAX {

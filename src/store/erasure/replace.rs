@@ -51,7 +51,7 @@ pub enum ReplaceVerdict {
 /// The reason why a reading cannot be replaced.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReplaceRefusal {
-    /// The series is a counter.
+    /// The series is a counter, or a series of histograms.
     #[error(
         "readings of a counter cannot be replaced, because the growth of later readings depends \
          on them: delete the samples of that time"
@@ -163,7 +163,10 @@ impl Store {
         let dictionary = self.all_series();
         let whole = dictionary.whole_of(reading.series).unwrap_or(reading.series);
         let parts: Vec<_> = dictionary.parts(whole).iter().copied().chain([whole]).collect();
-        let is_counter = |part: &SeriesId| dictionary.kind(*part) == Some(Kind::Counter);
+        let is_counter = |part: &SeriesId| {
+            let kind = dictionary.kind(*part);
+            kind.is_some_and(|kind| kind == Kind::Counter || kind.is_histogram())
+        };
         let counters: Vec<_> = parts.iter().copied().filter(is_counter).collect();
         drop(dictionary);
         if counters.contains(&reading.series) {

@@ -20,7 +20,7 @@ use super::{
     error::StoreError,
     file::names::{FILE_END, partition_start},
 };
-use crate::model::{Cell, GranularityIndex, SeriesId, Span, UnixMillis};
+use crate::model::{Cell, GranularityIndex, HistogramCell, SeriesId, Span, UnixMillis};
 pub use series_set::SeriesSet;
 
 /// The maximum number of rows in all sets of series. Beyond it, a document span is noted without a
@@ -148,6 +148,15 @@ impl CellSink for NotingSink<'_> {
     ) -> Result<(), StoreError> {
         self.spans.entry(start).or_default().insert(series);
         self.sink.document(start, series, cells)
+    }
+
+    fn histograms(
+        &mut self,
+        start: UnixMillis,
+        series: SeriesId,
+        cells: &[(usize, HistogramCell)],
+    ) -> Result<(), StoreError> {
+        self.sink.histograms(start, series, cells)
     }
 
     fn lost(&mut self, times: Range<UnixMillis>) {

@@ -10,6 +10,7 @@ pub(crate) mod cache;
 mod cell;
 mod elapsed;
 pub(crate) mod fuzzing;
+mod histograms;
 mod moments;
 mod opening;
 mod reader;
@@ -18,7 +19,13 @@ pub(crate) mod row;
 mod tests;
 mod writer;
 
-use std::{ops::Range, sync::Arc};
+use std::{
+    ops::Range,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use parking_lot::RwLock;
 use redb::{ReadTransaction, ReadableTable, TableDefinition};
@@ -80,6 +87,8 @@ pub(crate) struct Head {
     /// The slots that were lost with heads, by granularity.
     lost: RwLock<Vec<Holes>>,
     cache: Arc<RowCache>,
+    /// True when the file may have tables of histograms. Set before the first of them is created.
+    has_histograms: AtomicBool,
 }
 
 impl Head {
@@ -101,7 +110,7 @@ impl Head {
         let presumed =
             granularities.iter().map(|granularity| presumed(granularity, ran_until)).collect();
         let open = || open_whole(&medium, &names, &widths_ms);
-        let Opened { file, damage } = match open() {
+        let Opened { file, damage, has_histograms } = match open() {
             Err(fault) if fault.is_damage_of(HEAD_FILE) => {
                 register.set_aside(HEAD_FILE, &fault)?;
                 open()?
@@ -123,6 +132,7 @@ impl Head {
             presumed,
             lost,
             cache,
+            has_histograms: AtomicBool::new(has_histograms),
         };
         *this.lost.write() = this.find_lost()?;
         Ok(this)
@@ -234,7 +244,21 @@ impl Head {
             Ok((through, rows))
         })?;
         let (damage, cache) = (self.damage[index.0].clone(), self.cache.clone());
-        Ok(HeadReader { file, damage, through, rows, cache, granularity: index.0 })
+        // The flag is read after the transaction began: if it is not set, the file had no table.
+        let has_histograms = self.has_histograms.load(Ordering::Acquire);
+        let histograms_name = histograms::table_name(name);
+        let granularity = index.0;
+        Ok(HeadReader {
+            file,
+            damage,
+            through,
+            rows,
+            cache,
+            granularity,
+            txn,
+            has_histograms,
+            histograms_name,
+        })
     }
 
     /// Reads all rows of a granularity, slot by slot, and notes damaged rows. Returns the number of
@@ -254,7 +278,17 @@ impl Head {
                 break;
             }
         }
+        for slot in self.read(index)?.histogram_slots(0..i64::MAX)? {
+            if !go_on(self.read(index)?.check_histograms(slot)?) {
+                break;
+            }
+        }
         Ok(damage.count().saturating_sub(before))
+    }
+
+    /// Allows the next transactions to create tables of histograms.
+    pub(crate) fn expect_histograms(&self) {
+        self.has_histograms.store(true, Ordering::Release);
     }
 
     /// Changes one granularity in one transaction, which also stores that all cells up to the
@@ -294,7 +328,8 @@ impl Head {
             let rows = txn.open_table(rows_table(&table)).map_err(fail("write"))?;
             let note_change = |slot| self.cache.note_change(index.0, slot, version);
             let keys = (self.keys[index.0], self.widths_ms[index.0]);
-            let mut writer = HeadWriter::new(damage, keys, rows, &note_change);
+            let histograms = (txn, self.has_histograms.load(Ordering::Acquire), &**name);
+            let mut writer = HeadWriter::new(damage, keys, rows, (&note_change, histograms));
             change(&mut writer)?;
             let holes = writer.finish(&file, txn)?;
             let mut meta = txn.open_table(META).map_err(fail("write"))?;

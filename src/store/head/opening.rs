@@ -5,9 +5,12 @@
 
 use std::sync::Arc;
 
-use redb::{ReadableTable, WriteTransaction};
+use redb::{ReadableTable, TableHandle, WriteTransaction};
 
-use super::{Head, META, OPTIONS, fail, rows_name, rows_table, slot_of_key, slots, through};
+use super::{
+    Head, META, OPTIONS, fail, histograms::HISTOGRAMS_PREFIX, rows_name, rows_table, slot_of_key,
+    slots, through,
+};
 use crate::{
     model::{Granularity, UnixMillis},
     store::{
@@ -32,6 +35,7 @@ const PRESUMED_AHEAD_MS: i64 = 86_400_000;
 pub(super) struct Opened {
     pub(super) file: DatabaseFile,
     pub(super) damage: Vec<Arc<Damage>>,
+    pub(super) has_histograms: bool,
 }
 
 /// Returns the slots that count as lost when a head is lost and the journal's row about them is
@@ -97,7 +101,12 @@ pub(super) fn open_whole(
     let file = open_file(medium, names)?;
     let read = |(name, width_ms): (&String, &i64)| read_damage(&file, name, *width_ms);
     let damage = names.iter().zip(widths_ms).map(read).collect::<Result<_, _>>()?;
-    Ok(Opened { file, damage })
+    let has_histograms = file.guard("open", || {
+        let txn = file.read()?;
+        let mut tables = txn.list_tables().map_err(fail("open"))?;
+        Ok(tables.any(|table| table.name().starts_with(HISTOGRAMS_PREFIX)))
+    })?;
+    Ok(Opened { file, damage, has_histograms })
 }
 
 /// Returns the slots of each granularity that have rows.

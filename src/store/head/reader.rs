@@ -5,7 +5,7 @@
 
 use std::{ops::Range, sync::Arc};
 
-use redb::ReadOnlyTable;
+use redb::{ReadOnlyTable, ReadTransaction};
 
 use super::{
     cache::{RowCache, SlotRows},
@@ -31,6 +31,11 @@ pub(crate) struct HeadReader {
     pub(super) rows: ReadOnlyTable<u64, &'static [u8]>,
     pub(super) cache: Arc<RowCache>,
     pub(super) granularity: usize,
+    pub(super) txn: ReadTransaction,
+    /// False when the head has no histograms.
+    pub(crate) has_histograms: bool,
+    /// The name of the table of histograms.
+    pub(super) histograms_name: String,
 }
 
 impl HeadReader {

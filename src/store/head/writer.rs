@@ -4,7 +4,7 @@
 
 use redb::{ReadableTable, Table, WriteTransaction};
 
-use super::{fail, key, read_row, row::HeadRowWriter, slots};
+use super::{fail, histograms::table_name, key, read_row, row::HeadRowWriter, slots};
 use crate::{
     model::{Cell, SeriesId, UnixMillis},
     store::{
@@ -17,16 +17,21 @@ use crate::{
 
 /// Changes one granularity of the head.
 pub(crate) struct HeadWriter<'t> {
-    damage: &'t Damage,
+    pub(super) damage: &'t Damage,
     /// The key of the holes.
     holes_key: i64,
-    width_ms: i64,
+    pub(super) width_ms: i64,
     rows: Table<'t, u64, &'static [u8]>,
     /// A function that is called before each change with the start of its slot.
     note_change: &'t dyn Fn(i64),
     encoder: HeadRowWriter,
     /// The slots of damaged rows that were replaced.
-    lost: Holes,
+    pub(super) lost: Holes,
+    pub(super) txn: &'t WriteTransaction,
+    /// True when the file may have tables of histograms.
+    pub(super) has_histograms: bool,
+    /// The name of the table of histograms.
+    pub(super) histograms_name: String,
 }
 
 impl<'t> HeadWriter<'t> {
@@ -34,10 +39,25 @@ impl<'t> HeadWriter<'t> {
         damage: &'t Damage,
         (holes_key, width_ms): (i64, i64),
         rows: Table<'t, u64, &'static [u8]>,
-        note_change: &'t dyn Fn(i64),
+        (note_change, (txn, has_histograms, granularity)): (
+            &'t dyn Fn(i64),
+            (&'t WriteTransaction, bool, &str),
+        ),
     ) -> Self {
         let (encoder, lost) = Default::default();
-        Self { damage, holes_key, width_ms, rows, note_change, encoder, lost }
+        let histograms_name = table_name(granularity);
+        Self {
+            damage,
+            holes_key,
+            width_ms,
+            rows,
+            note_change,
+            encoder,
+            lost,
+            txn,
+            has_histograms,
+            histograms_name,
+        }
     }
 
     /// Stores the holes of damaged rows that were replaced, and removes holes whose slots have no

@@ -7,8 +7,8 @@ use std::{path::Path, sync::Arc};
 use redb::{ReadTransaction, ReadableTable, TableDefinition, TableError, WriteTransaction};
 
 use super::{
-    CHANGES, ENDS, GRANULARITIES, HOLES, IN_HEAD, Journal, MERGED, META, OPTIONS, SEEN, SENDERS,
-    SERIES, STATES, epochs::EPOCHS, erasures::ERASURES, fail, files::note_files,
+    CHANGES, ENDS, GRANULARITIES, HISTOGRAMS, HOLES, IN_HEAD, Journal, MERGED, META, OPTIONS, SEEN,
+    SENDERS, SERIES, STATES, epochs::EPOCHS, erasures::ERASURES, fail, files::note_files,
     log::copy::LogCopies,
 };
 use crate::store::{
@@ -47,6 +47,7 @@ impl Journal {
             copy_table(&from, to, SENDERS)?;
             copy_table(&from, to, STATES)?;
             copy_table(&from, to, SEEN)?;
+            copy_table(&from, to, HISTOGRAMS)?;
             copy_table(&from, to, GRANULARITIES)?;
             copy_table(&from, to, ENDS)?;
             copy_table(&from, to, HOLES)?;
@@ -66,7 +67,7 @@ fn copy_table<K: redb::Key + 'static, V: redb::Value + 'static>(
 ) -> Result<(), StoreError> {
     let source = match from.open_table(table) {
         // The table of epochs exists since the first rules, the table of erasures since the last
-        // erasure.
+        // erasure, the table of histograms since the first histogram.
         Err(TableError::TableDoesNotExist(_)) => return Ok(()),
         source => source.map_err(fail("copy"))?,
     };

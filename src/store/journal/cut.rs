@@ -12,8 +12,8 @@ use std::sync::Arc;
 use redb::WriteTransaction;
 
 use super::{
-    Journal, LAST_RUN_KEY, META, RECORD_TIME_KEY, SEEN, SENDERS, STATES, STATES_ROWS_KEY,
-    STATES_THROUGH_KEY, THROUGH_KEY,
+    HISTOGRAMS, Journal, LAST_RUN_KEY, META, RECORD_TIME_KEY, SEEN, SENDERS, STATES,
+    STATES_ROWS_KEY, STATES_THROUGH_KEY, THROUGH_KEY,
     erasures::ERASURES,
     fail,
     in_head::{self, InHead},
@@ -61,7 +61,7 @@ impl CutPart {
             Self::States { through, rows, end } => {
                 let mut states = txn.open_table(STATES).map_err(fail(OPERATION))?;
                 let mut seen = txn.open_table(SEEN).map_err(fail(OPERATION))?;
-                for EncodedRow { row, states: encoded, seen: times } in rows {
+                for EncodedRow { row, states: encoded, seen: times, histograms } in rows {
                     let encoded = with_check(encoded, row);
                     states.insert(row, &*encoded).map_err(fail(OPERATION))?;
                     match times.as_slice() {
@@ -69,6 +69,9 @@ impl CutPart {
                         times => seen.insert(row, &*with_check(times, row)),
                     }
                     .map_err(fail(OPERATION))?;
+                    if let Some(readings) = histograms {
+                        store_histograms(txn, *row, readings)?;
+                    }
                 }
                 set(STATES_THROUGH_KEY, *through)?;
                 set(STATES_ROWS_KEY, u64::from(*end))
@@ -101,4 +104,15 @@ impl CutPart {
             }
         }
     }
+}
+
+/// Stores the readings of histograms of a row.
+fn store_histograms(txn: &WriteTransaction, row: u32, readings: &[u8]) -> Result<(), StoreError> {
+    let mut table = txn.open_table(HISTOGRAMS).map_err(fail(OPERATION))?;
+    match readings {
+        [] => table.remove(row),
+        readings => table.insert(row, &*with_check(readings, &row)),
+    }
+    .map_err(fail(OPERATION))?;
+    Ok(())
 }

@@ -4,10 +4,10 @@
 
 use std::ops::ControlFlow;
 
-use redb::ReadableTable;
+use redb::{ReadableTable, TableError};
 
 use super::{
-    Journal, SEEN, SERIES, STATES, corrupt, fail,
+    HISTOGRAMS, Journal, SEEN, SERIES, STATES, corrupt, fail,
     series_row::{self, ReadRow},
     without_check,
 };
@@ -100,7 +100,39 @@ impl Journal {
             };
             states.restore_seen(row, bytes).map(Some)
         })?;
-        self.lose(states, &lost, &lost_times)
+        self.lose(states, &lost, &lost_times)?;
+        self.load_histograms(states)
+    }
+
+    /// Restores the readings of histograms, if there are any.
+    fn load_histograms(&self, states: &mut SeriesStates) -> Result<(), StoreError> {
+        let txn = self.file.read()?;
+        let has_table = self.file.guard("read", || match txn.open_table(HISTOGRAMS) {
+            Err(TableError::TableDoesNotExist(_)) => Ok(false),
+            table => table.map(|_| true).map_err(fail("read")),
+        })?;
+        drop(txn);
+        if !has_table {
+            return Ok(());
+        }
+        let mut lost = Vec::new();
+        self.rows(HISTOGRAMS, |row, bytes| {
+            let Some(bytes) = bytes else {
+                lost.push(row);
+                return Some(None);
+            };
+            states.restore_histograms(row, bytes).map(Some)
+        })?;
+        for row in lost {
+            let first = u64::from(row) * SERIES_PER_ROW as u64;
+            let last = first + SERIES_PER_ROW as u64 - 1;
+            let consequence = format!(
+                "series {first} to {last}: their histograms continue from their next readings"
+            );
+            self.damaged.note("histograms", &consequence);
+            states.lose_histograms(row);
+        }
+        Ok(())
     }
 
     /// Reports lost series.

@@ -70,6 +70,8 @@ const SENDERS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("senders"
 const STATES: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("states");
 const GRANULARITIES: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("granularities");
 const SEEN: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("seen");
+/// The remembered readings of histograms; absent before the first one.
+pub(super) const HISTOGRAMS: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("histograms");
 const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 /// The names of all tables, in every format.
 pub(crate) const TABLES: [&str; 12] = [

@@ -1,4 +1,5 @@
-//! The projects in the journal's tables, for a downgrade to a format without projects.
+//! The projects and the histograms in the journal's tables, for a downgrade to a format without
+//! them.
 //!
 //! Must never know: who belongs to a project.
 
@@ -12,6 +13,22 @@ use crate::{
     model::{DEFAULT_PROJECT, split_stored_name},
     store::error::StoreError,
 };
+
+/// Returns true when a series of histograms was ever defined.
+pub(crate) fn has_histograms(txn: &ReadTransaction) -> Result<bool, StoreError> {
+    let series = txn.open_table(SERIES).map_err(fail("read"))?;
+    for entry in series.iter().map_err(fail("read"))? {
+        let (first, row) = entry.map_err(fail("read"))?;
+        let row = ReadRow::new(first.value(), row.value(), None).unwrap_or_default();
+        let mut list = &*row.series;
+        while let Some(read) = series_row::take(&mut list) {
+            if read.is_some_and(|read| read.kind.is_histogram()) {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
 
 /// Returns a project other than `default` that has a series that is not deleted.
 pub(crate) fn with_series(txn: &ReadTransaction) -> Result<Option<String>, StoreError> {

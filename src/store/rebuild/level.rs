@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::{RebuildWork, RebuiltLevel, RebuiltTimes, times::Times};
 use crate::{
-    model::{Cell, Gaps, Granularity, GranularityIndex, SeriesId, UnixMillis},
+    model::{Cell, Gaps, Granularity, GranularityIndex, HistogramCell, SeriesId, UnixMillis},
     store::{
         documents::{
             CellSink, Columns, Documents, DocumentsView, HoleChange, Slot, grid::PartitionGrid,
@@ -17,6 +17,7 @@ use crate::{
             names::{partition_folder, partition_start},
         },
         handle::Store,
+        histograms::map::{HistogramsOfLevel, merge_into},
         verify::rollup::difference,
     },
 };
@@ -286,5 +287,32 @@ fn rebuild_document(
         report.cells += changed.len() as u64;
         sink.document(period.start, series, &changed)?;
     }
-    Ok(())
+    rebuild_histograms(sink, period, series, (grid, coarse, todo))
+}
+
+/// Computes the missing histograms of a document, and passes the cells that differ to the sink.
+fn rebuild_histograms(
+    sink: &mut dyn CellSink,
+    period: &Period,
+    series: SeriesId,
+    (grid, coarse, todo): (&PartitionGrid, &Granularity, &Times),
+) -> Result<(), StoreError> {
+    let [mut fine, mut stored, mut computed] = [(); 3].map(|()| HistogramsOfLevel::new());
+    period.fine.histograms(series, &mut fine)?;
+    if fine.is_empty() {
+        return Ok(());
+    }
+    period.coarse.histograms(series, &mut stored)?;
+    for ((_, start), cell) in fine {
+        let slot = coarse.slot_start(UnixMillis(start)).0;
+        merge_into(&mut computed, (series, slot), cell.shifted((start - slot) as u32));
+    }
+    let is_changed = |((_, slot), cell): &((SeriesId, i64), HistogramCell)| {
+        let known = stored.get(&(series, *slot));
+        todo.has(UnixMillis(*slot)) && known.is_none_or(|known| known.n <= cell.n && known != cell)
+    };
+    let index = |slot: i64| grid.slot_index(period.start, UnixMillis(slot));
+    let changed = computed.into_iter().filter(is_changed);
+    let changed: Vec<_> = changed.map(|((_, slot), cell)| (index(slot), cell)).collect();
+    if changed.is_empty() { Ok(()) } else { sink.histograms(period.start, series, &changed) }
 }

@@ -15,13 +15,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::{
-    model::{Cell, GranularityIndex, SeriesId, UnixMillis},
+    model::{Cell, GranularityIndex, Histogram, HistogramCell, SeriesId, UnixMillis},
     store::{
         dictionary::Dictionary,
         documents::{Columns, Documents},
         error::StoreError,
         file::names::JOURNAL_FILE,
         handle::{CHUNK, Store},
+        histograms::{cell_bytes::put_cell, map::HistogramsOfLevel},
     },
 };
 
@@ -128,6 +129,16 @@ impl StoreDigest {
             self.add(part, &bytes);
         }
     }
+
+    /// Adds a cell of histograms without the sum of its total, which depends on the order.
+    fn add_histogram(&mut self, part: &str, (series, start): (SeriesId, i64), cell: HistogramCell) {
+        let total = Histogram { sum: 0.0, ..cell.total.clone() };
+        let mut bytes = [series.0.to_le_bytes().as_slice(), &start.to_le_bytes()].concat();
+        if cell.n > 0 {
+            put_cell(&HistogramCell { total, ..cell }, &mut bytes);
+            self.add(part, &bytes);
+        }
+    }
 }
 
 /// Returns the bits of a number; all NaN, and both zeros, have the same bits.
@@ -207,11 +218,19 @@ impl Store {
             for ids in series.chunks(CHUNK) {
                 let times = UnixMillis(span.start)..UnixMillis(span.end);
                 let view = self.view_level(index, times, ids.to_vec())?;
+                let mut histograms = HistogramsOfLevel::new();
                 for id in ids {
+                    view.histograms_into(*id, &mut histograms)?;
                     view.slots_into(*id, Columns::ALL, &mut slots)?;
                     for slot in slots.iter().filter(|slot| is_kept(slot.start)) {
                         digest.add_cell(&part, &level.name, (*id, slot.start.0), &slot.cell);
                     }
+                }
+                let part = format!("histograms of {}", level.name);
+                for (key, cell) in
+                    histograms.into_iter().filter(|((_, at), _)| is_kept(UnixMillis(*at)))
+                {
+                    digest.add_histogram(&part, key, cell);
                 }
             }
         }

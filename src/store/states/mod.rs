@@ -12,10 +12,15 @@ use std::{
 
 use crate::{
     model::{
-        Kind, ObservedCell, SeenTimes, SeriesId, SeriesState, TimeVerdict, UnixMillis,
+        Histogram, HistogramReadings, Kind, ObservedCell, SeenTimes, SeriesId, SeriesState,
+        TimeVerdict, UnixMillis,
         counter::{Reading, RememberedReadings},
+        histogram_readings::HistogramIncrease,
     },
-    store::encoding::lanes::{SERIES_PER_ROW, row_of},
+    store::{
+        encoding::lanes::{SERIES_PER_ROW, row_of, series_at},
+        histograms::readings_row,
+    },
 };
 use idle::IdleCounters;
 
@@ -29,6 +34,10 @@ pub(crate) struct SeriesStates {
     idle: IdleCounters,
     /// The accepted times of each series, up to the last series that is deduplicated by time.
     seen: Vec<SeenTimes>,
+    /// The remembered readings of counters that are histograms.
+    histograms: BTreeMap<SeriesId, HistogramReadings>,
+    /// Rows of series that have, or had, such readings.
+    histogram_rows: BTreeSet<u32>,
     /// The bytes of the seen times on the heap.
     run_bytes: usize,
     /// Rows that the next checkpoint must write.
@@ -48,6 +57,8 @@ pub(crate) struct EncodedRow {
     pub(crate) states: Vec<u8>,
     /// The seen times; empty when there are none.
     pub(crate) seen: Vec<u8>,
+    /// The readings of histograms; `None` when the row never had any.
+    pub(crate) histograms: Option<Vec<u8>>,
 }
 
 impl SeriesStates {
@@ -78,6 +89,7 @@ impl SeriesStates {
         if let Some(seen) = self.seen.get_mut(index) {
             self.run_bytes -= std::mem::take(seen).run_bytes();
         }
+        self.histograms.remove(&series);
     }
 
     /// Returns the approximate bytes of the states, of packed states, and of seen times.
@@ -163,12 +175,30 @@ impl SeriesStates {
         state.observe(at, value, if is_lost { 0 } else { start }, slot_start)
     }
 
+    /// Applies the histogram of a sample after [`Self::observe`]; returns its increase.
+    pub(crate) fn observe_histogram(
+        &mut self,
+        series: SeriesId,
+        (at, start): (UnixMillis, i64),
+        histogram: &Histogram,
+    ) -> HistogramIncrease {
+        let counts_up = self.get(series).is_some_and(|state| state.kind == Kind::Counter);
+        if !counts_up {
+            return HistogramIncrease { increase: histogram.clone(), correction: None };
+        }
+        self.histogram_rows.insert(row_of(series));
+        self.histograms.entry(series).or_default().observe(at, start, histogram)
+    }
+
     /// Notes that the samples of a series in a range of time were erased.
     pub(crate) fn note_erased(&mut self, series: SeriesId, range: &Range<i64>) {
         if self.states.get(series.0 as usize).is_some_and(|state| state.kind == Kind::Counter) {
             self.mark(series);
             self.wake(series);
             self.states[series.0 as usize].note_erased(range);
+            if let Some(readings) = self.histograms.get_mut(&series) {
+                readings.note_erased(range);
+            }
         }
     }
 
@@ -247,7 +277,16 @@ impl SeriesStates {
                 times.to_bytes(&mut seen);
             }
         }
-        EncodedRow { row, states, seen }
+        let has_histograms = self.histogram_rows.contains(&row);
+        let histograms = has_histograms.then(|| {
+            let mut bytes = Vec::new();
+            let ids = series_at(row, 0)..series_at(row + 1, 0);
+            for (id, readings) in self.histograms.range(ids) {
+                readings_row::put_readings(id.0 as usize - range.start, readings, &mut bytes);
+            }
+            bytes
+        });
+        EncodedRow { row, states, seen, histograms }
     }
 
     /// Returns the state of a series and its seen times, as bytes that do not depend on other
@@ -260,6 +299,9 @@ impl SeriesStates {
         let state = whole.as_deref().unwrap_or(states).get(index - range.start);
         let mut bytes = state.map_or(Vec::new(), |state| row::encode(std::slice::from_ref(state)));
         self.seen.get(index).unwrap_or(&SeenTimes::default()).to_bytes(&mut bytes);
+        if let Some(readings) = self.histograms.get(&series) {
+            readings_row::put_readings(index - range.start, readings, &mut bytes);
+        }
         bytes
     }
 
@@ -270,6 +312,22 @@ impl SeriesStates {
         let states = self.states.get_mut(first..)?;
         let count = states.len().min(SERIES_PER_ROW);
         row::decode(bytes, &mut states[..count])
+    }
+
+    /// Restores the readings of histograms of a row; `None` when they are damaged.
+    pub(crate) fn restore_histograms(&mut self, row: u32, bytes: &[u8]) -> Option<()> {
+        self.histogram_rows.insert(row);
+        for (lane, readings) in readings_row::decode(bytes)? {
+            self.histograms.insert(series_at(row, lane), readings);
+        }
+        Some(())
+    }
+
+    /// Replaces a damaged row of readings of histograms: the series continue from their next
+    /// readings.
+    pub(crate) fn lose_histograms(&mut self, row: u32) {
+        self.histogram_rows.insert(row);
+        self.mark_row(row);
     }
 
     /// Replaces a damaged row of states. Its series count as sampled up to `latest`, and its

@@ -159,7 +159,7 @@ fn decode_state(bytes: &mut &[u8], before: &mut PreviousState) -> Option<SeriesS
     let counter = match (has(READINGS), kind) {
         (false, _) => None,
         (true, Kind::Counter) => Some(decode_readings(*flags, before, bytes)?),
-        (true, Kind::Gauge | Kind::Delta) => return None,
+        (true, _) => return None,
     };
     Some(SeriesState::restore(kind, UnixMillis(latest), ended_at.map(UnixMillis), counter))
 }

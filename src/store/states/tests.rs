@@ -8,7 +8,7 @@ use super::*;
 fn rows_survive_the_disk() {
     let mut states = SeriesStates::default();
     for index in 0..130 {
-        states.add(Kind::ALL[index % 3]);
+        states.add(Kind::OF_NUMBERS[index % 3]);
     }
     for index in [0_u32, 1, 64, 129] {
         for at in 0..17 {
@@ -23,9 +23,9 @@ fn rows_survive_the_disk() {
     assert_eq!(states.frozen_rows(1, 1), rows[1..2]);
     let mut read = SeriesStates::default();
     for index in 0..130 {
-        read.add(Kind::ALL[index % 3]);
+        read.add(Kind::OF_NUMBERS[index % 3]);
     }
-    for EncodedRow { row, states: encoded, seen } in &rows {
+    for EncodedRow { row, states: encoded, seen, .. } in &rows {
         assert_eq!(read.restore_states(*row, encoded), Some(()));
         assert_eq!(read.restore_seen(*row, seen), Some(()));
         assert_eq!(read.restore_states(*row, &[encoded, &[0][..]].concat()), None);
@@ -94,7 +94,7 @@ fn rows(states: &SeriesStates) -> Vec<EncodedRow> {
 /// Returns the states after they were stored and read again.
 fn restarted(states: &SeriesStates) -> SeriesStates {
     let mut read = all_fresh();
-    for EncodedRow { row, states, seen } in rows(states) {
+    for EncodedRow { row, states, seen, .. } in rows(states) {
         assert_eq!(
             (read.restore_states(row, &states), read.restore_seen(row, &seen)),
             (Some(()), Some(()))

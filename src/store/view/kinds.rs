@@ -65,7 +65,9 @@ impl View {
         Ok(())
     }
 
-    /// Replaces `slots` with the slots of a series of several kinds, as cells of one kind.
+    /// Replaces `slots` with the slots of a series of several kinds, as cells of one kind. Numbers
+    /// and the counts of histograms are not converted to each other: cells of the other sort are
+    /// left out.
     pub fn slots_as(
         &self,
         series: SeriesId,
@@ -73,13 +75,18 @@ impl View {
         slots: &mut Vec<Slot>,
     ) -> Result<(), StoreError> {
         let mut all = Vec::new();
-        self.each_stretch(self.stretches(series).unwrap_or_default(), |of, slots| {
-            all.extend(slots.drain(..).map(|slot| (slot, of)));
+        let is_alike = |of: &Stretch| of.1.is_histogram() == kind.is_histogram();
+        let stretches = self.stretches(series).unwrap_or_default().iter().copied();
+        let (stretches, kind) = (stretches.filter(is_alike).collect::<Vec<_>>(), kind.of_counts());
+        self.each_stretch(&stretches, |of, slots| {
+            all.extend(slots.drain(..).map(|slot| (slot, (of.0, of.1.of_counts()))));
         })?;
         all.sort_by_key(|(slot, _)| (first_at(slot), last_at(slot)));
         slots.clear();
         if kind == Kind::Counter && all.iter().any(|(slot, _)| slot.cell.n > 0) {
-            let mut growth = Growth { before: self.readings_before(series)? };
+            let mut before = self.readings_before(series)?;
+            before.retain(|reading| stretches.iter().any(|(id, _)| *id == reading.of.0));
+            let mut growth = Growth { before };
             slots.extend(all.into_iter().map(|(slot, of)| growth.count(slot, of)));
         } else {
             let converted = |cell, of: Stretch| converted(cell, of.1, kind);
@@ -123,6 +130,7 @@ impl View {
                 let mut found = Vec::new();
                 view.each_stretch(stretches, |of, slots| {
                     let last = slots.iter().rfind(|slot| slot.cell.n > 0);
+                    let of = (of.0, of.1.of_counts());
                     found.extend(last.map(|slot| ReadingBefore::of(slot, of)));
                 })?;
                 if found.is_empty() {
@@ -203,7 +211,7 @@ fn last_at(slot: &Slot) -> i64 {
 
 /// Converts a cell to another kind. The increase since the reading before the cell is not counted.
 fn converted(cell: Cell, from: Kind, to: Kind) -> Cell {
-    match (from, to) {
+    match (from.of_counts(), to.of_counts()) {
         (Kind::Counter, Kind::Counter) | (Kind::Gauge | Kind::Delta, Kind::Gauge | Kind::Delta) => {
             cell
         }
@@ -216,7 +224,7 @@ fn converted(cell: Cell, from: Kind, to: Kind) -> Cell {
             let mean = if cell.n == 1 { cell.first } else { f64::midpoint(cell.first, cell.last) };
             Cell { sum: mean * f64::from(cell.n), min: low, max: high, m2: 0.0, ..cell }
         }
-        (Kind::Counter, Kind::Delta) => {
+        _ => {
             let each = cell.sum / f64::from(cell.n);
             Cell { min: each, max: each, first: each, last: each, m2: 0.0, ..cell }
         }

@@ -18,6 +18,7 @@ use crate::{
         error::StoreError,
         handle::Store,
         head::HeadReader,
+        histograms::map::{HistogramsOfLevel, merge_into},
     },
 };
 
@@ -33,6 +34,10 @@ pub(crate) struct LevelView {
     /// The cells of the head that are not in documents.
     pub(super) head: BySeries,
     pub(super) documents: Box<dyn DocumentsView>,
+    /// The histograms in memory that are neither in documents nor in the head.
+    pub(super) histograms: HistogramsOfLevel,
+    /// The head, if it has histograms.
+    pub(super) head_reader: Option<HeadReader>,
 }
 
 impl Store {
@@ -44,7 +49,8 @@ impl Store {
         series: Vec<SeriesId>,
     ) -> Result<LevelView, StoreError> {
         let range = self.whole_slots(index, &range);
-        let (mut memory, frozen, through) = self.copy_memory(index, &range, &series);
+        let MemoryCopy { cells: mut memory, mut histograms, frozen, through } =
+            self.copy_memory(index, &range, &series);
         // The head is read before the partitions, so that cells that leave the head in the meantime
         // are found in documents.
         let head = self.or_replace_head(self.inner.head.read(index))?;
@@ -57,14 +63,23 @@ impl Store {
             memory: BySeries::default(),
             head: BySeries::default(),
             documents,
+            histograms: HistogramsOfLevel::new(),
+            head_reader: None,
         };
         memory.retain(|slot| head.through < through && !view.has_absorbed(through, slot));
         if let Some(frozen) = frozen.filter(|frozen| frozen.through > head.through) {
             view.take_frozen(&frozen, &mut memory);
+            view.take_frozen_histograms(&frozen);
+        }
+        histograms
+            .retain(|(_, slot), _| head.through < through && !view.has_absorbed(through, *slot));
+        for (key, cell) in histograms {
+            merge_into(&mut view.histograms, key, cell);
         }
         view.memory = memory.by_series(view.series.len());
         let in_head = self.or_replace_head(view.in_head(&head))?;
         view.head = in_head.by_series(view.series.len());
+        view.head_reader = head.has_histograms.then_some(head);
         Ok(view)
     }
 
@@ -75,20 +90,67 @@ impl Store {
         index: GranularityIndex,
         range: &Range<i64>,
         series: &[SeriesId],
-    ) -> (Gathered, Option<Arc<Frozen>>, u64) {
+    ) -> MemoryCopy {
         let catalog = self.inner.catalog.read();
-        let mut active = Gathered::default();
+        let (mut cells, mut histograms) = (Gathered::default(), HistogramsOfLevel::new());
+        let through = catalog.applied();
         if index.0 >= self.inner.classes.levels().len() {
-            return (active, None, catalog.applied());
+            return MemoryCopy { cells, histograms, frozen: None, through };
         }
         catalog.active_cells(index, series, range.clone(), |position, start, cell| {
-            active.push(position, start, cell);
+            cells.push(position, start, cell);
         });
-        (active, catalog.frozen().cloned(), catalog.applied())
+        let classes = &self.inner.classes;
+        if !catalog.histograms().is_empty() {
+            for id in series {
+                catalog.histograms().copy_into(classes, index, (*id, range), &mut histograms);
+            }
+        }
+        MemoryCopy { cells, histograms, frozen: catalog.frozen().cloned(), through }
     }
 }
 
+/// The cells in memory at one moment.
+struct MemoryCopy {
+    cells: Gathered,
+    histograms: HistogramsOfLevel,
+    frozen: Option<Arc<Frozen>>,
+    /// The last record that the cells include.
+    through: u64,
+}
+
 impl LevelView {
+    /// Adds the histograms of a series at this level to `out`.
+    pub(crate) fn histograms_into(
+        &self,
+        series: SeriesId,
+        out: &mut HistogramsOfLevel,
+    ) -> Result<(), StoreError> {
+        self.documents.histograms(series, out)?;
+        if let Some(head) = &self.head_reader {
+            let mut slots = head.histogram_slots(self.range.clone())?;
+            slots.retain(|slot| !self.has_absorbed(head.through, *slot));
+            head.histograms_of(series, &slots, out)?;
+        }
+        for (key, cell) in self.histograms.range((series, i64::MIN)..=(series, i64::MAX)) {
+            merge_into(out, *key, cell.clone());
+        }
+        Ok(())
+    }
+
+    /// Adds the frozen histograms that documents do not have.
+    fn take_frozen_histograms(&mut self, frozen: &Frozen) {
+        if frozen.histograms.is_empty() {
+            return;
+        }
+        let (classes, mut found) = (&self.store.inner.classes, HistogramsOfLevel::new());
+        for id in &self.series {
+            frozen.histograms.copy_into(classes, self.index, (*id, &self.range), &mut found);
+        }
+        found.retain(|(_, slot), _| !self.has_absorbed(frozen.through, *slot));
+        self.histograms = found;
+    }
+
     /// Adds the document spans of a series that were preallocated at this level. A document whose
     /// samples may be lost, or are only at coarser levels, is not a shell.
     pub(super) fn shells(

@@ -16,14 +16,15 @@ mod kinds;
 pub(crate) mod level;
 mod locations;
 
-use std::ops::Range;
+use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
 use super::{
     documents::{Columns, Slot, merge_equal},
     error::StoreError,
     handle::Store,
+    histograms::map::{HistogramsOfLevel, merge_into},
 };
-use crate::model::{GranularityIndex, Kind, SeriesId, UnixMillis};
+use crate::model::{GranularityIndex, HistogramSlot, Kind, SeriesId, UnixMillis};
 use kinds::Parts;
 pub use kinds::Stretch;
 pub(crate) use level::LevelView;
@@ -202,6 +203,32 @@ impl View {
             !has_samples && self.range.start <= span.start.0 && span.end.0 <= self.range.end
         });
         Ok(spans)
+    }
+
+    /// Returns the slots of a series of histograms, with those of its parts, ascending; empty for a
+    /// series of numbers. A slot that only corrects others is left out.
+    ///
+    /// # Errors
+    /// When a document cannot be read.
+    pub fn histogram_slots(&self, series: SeriesId) -> Result<Vec<HistogramSlot>, StoreError> {
+        let mut cells = BTreeMap::new();
+        let parts = self.parts.of.get(&series).into_iter().flatten().copied();
+        for id in [series].into_iter().chain(parts) {
+            let mut of_part = HistogramsOfLevel::new();
+            for level in &self.levels {
+                level.histograms_into(id, &mut of_part)?;
+            }
+            for ((_, slot), cell) in of_part {
+                merge_into(&mut cells, (series, slot), cell);
+            }
+        }
+        let slots = cells.into_iter().filter(|(_, cell)| cell.n > 0);
+        Ok(slots
+            .map(|((_, start), cell)| HistogramSlot {
+                start: UnixMillis(start),
+                cell: Arc::new(cell),
+            })
+            .collect())
     }
 
     /// Replaces `slots` with the slots of a series without its parts.

@@ -121,7 +121,10 @@ fn compare_vectors(expected: &Expected, result: &Value) -> Result<(), String> {
             Some(SequenceItem::Value(value)) => {
                 check_number(*value, &sample["value"][1]).map_err(in_series)?;
             }
-            other => return Err(in_series(format!("{} for {other:?}", sample["value"][1]))),
+            Some(SequenceItem::Histogram(histogram)) => {
+                histogram.check(&sample["histogram"][1], almost_equal).map_err(in_series)?;
+            }
+            other => return Err(in_series(format!("{sample} for {other:?}"))),
         }
     }
     check_missing_series(&remaining.iter().map(|(_, series)| *series).collect::<Vec<_>>())
@@ -139,29 +142,35 @@ fn compare_matrices(
         let index = remaining.iter().position(|series| series.labels == labels);
         let series = remaining.remove(index.ok_or_else(|| format!("not expected: {found}"))?);
         let in_series = |cause: String| format!("{}: {cause}", found["metric"]);
-        compare_points(series, start, step, &found["values"]).map_err(in_series)?;
+        compare_points(series, start, step, found).map_err(in_series)?;
     }
     check_missing_series(&remaining)
 }
 
-fn compare_points(series: &Series, start: i64, step: i64, values: &Value) -> Result<(), String> {
-    let mut found = values.as_array().into_iter().flatten();
+fn compare_points(series: &Series, start: i64, step: i64, found: &Value) -> Result<(), String> {
+    let list = |name: &str| found[name].as_array().into_iter().flatten();
+    let (mut values, mut histograms) = (list("values"), list("histograms"));
     for (index, item) in series.items.iter().enumerate() {
         let at = start + index as i64 * step;
-        let expected_value = match item {
+        let (point, histogram) = match item {
             SequenceItem::Omitted => continue,
-            SequenceItem::Histogram => return Err(format!("a histogram at {at} ms")),
-            SequenceItem::Value(value) => *value,
+            SequenceItem::Histogram(histogram) => (histograms.next(), Some(histogram)),
+            SequenceItem::Value(_) => (values.next(), None),
         };
-        let point =
-            found.next().ok_or_else(|| format!("nothing at {at} ms, not {expected_value}"))?;
+        let point = point.ok_or_else(|| format!("nothing at {at} ms, not {item:?}"))?;
         let found_at = (point[0].as_f64().unwrap_or(f64::NAN) * 1000.0).round() as i64;
         if found_at != at {
-            return Err(format!("{point} instead of {expected_value} at {at} ms"));
+            return Err(format!("{point} instead of {item:?} at {at} ms"));
         }
-        check_number(expected_value, &point[1]).map_err(|cause| format!("at {at} ms: {cause}"))?;
+        match (item, histogram) {
+            (_, Some(histogram)) => histogram.check(&point[1], almost_equal),
+            (SequenceItem::Value(value), None) => check_number(*value, &point[1]),
+            _ => Ok(()),
+        }
+        .map_err(|cause| format!("at {at} ms: {cause}"))?;
     }
-    found.next().map_or(Ok(()), |more| Err(format!("not expected: {more}")))
+    let more = values.next().or_else(|| histograms.next());
+    more.map_or(Ok(()), |more| Err(format!("not expected: {more}")))
 }
 
 fn check_missing_series(remaining: &[&Series]) -> Result<(), String> {

@@ -5,10 +5,11 @@
 //! promql/promqltest/testdata); `GRANARY_PROMQLTEST` names their folder. Known differences with
 //! reasons are listed in `tests/data/promqltest-differences.txt`. The test fails for any other
 //! difference, and for a listed difference that disappeared. In scripts without a listed
-//! difference, a difference is permitted if a pattern explains it: native histograms, or rates of
-//! counters. `GRANARY_PROMQLTEST_REPORT` names a file for all differences.
+//! difference, a difference is permitted if a pattern explains it, such as rates of counters.
+//! `GRANARY_PROMQLTEST_REPORT` names a file for all differences.
 
 mod answer;
+mod histogram;
 mod notation;
 mod script;
 
@@ -26,6 +27,7 @@ use script::{Block, Eval, EvalTime};
 
 use crate::{
     daemon::{Daemon, client, granularities},
+    protobuf::bytes,
     remote_write::{V1, request, series, write},
 };
 
@@ -183,9 +185,6 @@ impl LoadedMetrics {
     fn add(&mut self, all: &[Series], with_histograms: bool) {
         for line in all {
             let name = line.labels.get("__name__").cloned().unwrap_or_default();
-            if line.items.contains(&SequenceItem::Histogram) {
-                self.histograms.insert(name.clone());
-            }
             let family =
                 ["_bucket", "_count", "_sum"].iter().find_map(|end| name.strip_suffix(end));
             if let Some(family) = family.filter(|_| with_histograms) {
@@ -202,11 +201,8 @@ impl LoadedMetrics {
         let is_name = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
         let words: Vec<_> = eval.expression.split(|c| !is_name(c)).collect();
         let names = |set: &BTreeSet<String>| words.iter().any(|word| set.contains(*word));
-        let expected = eval.expected.series.iter().flat_map(|series| &series.items);
-        if names(&self.histograms)
-            || expected.into_iter().any(|item| *item == SequenceItem::Histogram)
-        {
-            return Some("native histograms are not stored");
+        if names(&self.histograms) {
+            return Some("classic histograms are not converted to native ones");
         }
         let rates = ["rate", "increase", "irate", "resets"];
         (rates.iter().any(|rate| words.contains(rate)) && names(&self.counters))
@@ -219,8 +215,7 @@ fn is_counter(name: &str) -> bool {
     ["_total", "_count", "_sum", "_bucket"].iter().any(|suffix| name.ends_with(suffix))
 }
 
-/// Sends the samples of a block as Prometheus would. Native histograms and non-finite values of
-/// counters are left out, because the daemon does not store them. The error names the refused
+/// Sends the samples of a block as Prometheus would. Non-finite values of counters are left out, because the daemon does not store them. The error names the refused
 /// samples.
 fn send_series(daemon: &Daemon, step: i64, all: &[Series]) -> Result<(), String> {
     let encoded: Vec<_> = all
@@ -232,10 +227,16 @@ fn send_series(daemon: &Daemon, step: i64, all: &[Series]) -> Result<(), String>
             let samples: Vec<_> = items
                 .filter_map(|(index, item)| match item {
                     SequenceItem::Value(value) => Some((index as i64 * step, *value)),
-                    SequenceItem::Omitted | SequenceItem::Histogram => None,
+                    SequenceItem::Omitted | SequenceItem::Histogram(_) => None,
                 })
                 .collect();
-            series(&labels, &samples)
+            let mut message = series(&labels, &samples);
+            for (index, item) in line.items.iter().enumerate() {
+                if let SequenceItem::Histogram(histogram) = item {
+                    bytes(4, &histogram.message(index as i64 * step), &mut message);
+                }
+            }
+            message
         })
         .collect();
     let mut accepted = 0;
@@ -253,7 +254,7 @@ fn send_series(daemon: &Daemon, step: i64, all: &[Series]) -> Result<(), String>
             SequenceItem::Value(value) => {
                 value.is_finite() || value.to_bits() == STALE || is_gauge(line)
             }
-            SequenceItem::Omitted | SequenceItem::Histogram => false,
+            SequenceItem::Omitted | SequenceItem::Histogram(_) => false,
         };
         line.items.iter().filter(is_storable).count() as u64
     };

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::histogram::Histogram;
+
 /// Prometheus' stale marker, which ends a series.
 pub(crate) const STALE: u64 = 0x7ff0_0000_0000_0002;
 
@@ -9,13 +11,13 @@ pub(crate) const STALE: u64 = 0x7ff0_0000_0000_0002;
 pub(crate) type Labels = BTreeMap<String, String>;
 
 /// One item of a sequence.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum SequenceItem {
     /// No sample.
     Omitted,
     Value(f64),
-    /// A native histogram, which is not stored.
-    Histogram,
+    /// A native histogram.
+    Histogram(Box<Histogram>),
 }
 
 /// A line of a `load`, or an expected line of an `eval`.
@@ -175,14 +177,20 @@ impl<'a> Reader<'a> {
             out.extend((0..times).map(|_| SequenceItem::Omitted));
             return Ok(());
         }
-        if self.skip_histogram()? {
+        if let Some(mut histogram) = self.read_histogram()? {
+            let factor = if self.rest.starts_with('-') { -1.0 } else { 1.0 };
+            let mut step = None;
             // A sequence of histograms may have a step.
             if self.rest.starts_with(['+', '-']) {
                 self.rest = self.rest.split_at(1).1;
-                self.skip_histogram()?;
+                step = self.read_histogram()?;
             }
-            let times = self.read_times()?.unwrap_or(0);
-            out.extend((0..=times).map(|_| SequenceItem::Histogram));
+            for time in 0..=self.read_times()?.unwrap_or(0) {
+                if let Some(step) = step.as_ref().filter(|_| time > 0) {
+                    histogram.add(step, factor)?;
+                }
+                out.push(SequenceItem::Histogram(Box::new(histogram.clone())));
+            }
             return Ok(());
         }
         if self.skip_text("stale") {
@@ -199,13 +207,11 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn skip_histogram(&mut self) -> Result<bool, String> {
-        if !self.rest.starts_with("{{") {
-            return Ok(false);
-        }
-        let end = self.rest.find("}}").ok_or("a histogram without an end")?;
-        self.rest = self.rest.split_at(end + 2).1;
-        Ok(true)
+    fn read_histogram(&mut self) -> Result<Option<Histogram>, String> {
+        let Some(rest) = self.rest.strip_prefix("{{") else { return Ok(None) };
+        let (text, rest) = rest.split_once("}}").ok_or("a histogram without an end")?;
+        self.rest = rest;
+        Histogram::parse(text).map(Some)
     }
 
     /// Reads a repetition such as `x5`, which means six values: one at time 0 and five more.
@@ -255,7 +261,7 @@ fn the_notation_of_scripts_is_read() {
             .iter()
             .map(|item| match item {
                 SequenceItem::Omitted => "_".to_owned(),
-                SequenceItem::Histogram => "H".to_owned(),
+                SequenceItem::Histogram(_) => "H".to_owned(),
                 SequenceItem::Value(value) if value.to_bits() == STALE => "stale".to_owned(),
                 SequenceItem::Value(value) => value.to_string(),
             })

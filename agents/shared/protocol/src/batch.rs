@@ -15,18 +15,64 @@ pub enum Kind {
     Counter,
     /// Delta: the number of events since the previous sample; values are summed up.
     Delta,
+    /// Histogram: the distribution of all observations since a start, in buckets; restarts empty
+    /// with its source.
+    Histogram,
+    /// Histogram of a level: a distribution at a time, whose counts can decrease.
+    GaugeHistogram,
+    /// Histogram of the observations since the previous sample; buckets are summed up.
+    DeltaHistogram,
 }
 
 impl Kind {
     /// All kinds, in the order of their codes.
-    pub const ALL: [Self; 3] = [Self::Gauge, Self::Counter, Self::Delta];
+    pub const ALL: [Self; 6] = [
+        Self::Gauge,
+        Self::Counter,
+        Self::Delta,
+        Self::Histogram,
+        Self::GaugeHistogram,
+        Self::DeltaHistogram,
+    ];
 
-    /// Returns the word in batches and responses.
+    /// The kinds of numbers, in the order of their codes.
+    pub const OF_NUMBERS: [Self; 3] = [Self::Gauge, Self::Counter, Self::Delta];
+
+    /// Returns true when each sample is a histogram.
+    pub fn is_histogram(self) -> bool {
+        self != self.of_counts()
+    }
+
+    /// Returns the kind of a histogram's count of observations; a kind of numbers stays as it is.
+    #[inline]
+    pub fn of_counts(self) -> Self {
+        match self {
+            Self::Gauge | Self::GaugeHistogram => Self::Gauge,
+            Self::Counter | Self::Histogram => Self::Counter,
+            Self::Delta | Self::DeltaHistogram => Self::Delta,
+        }
+    }
+
+    /// Returns the kind of histograms whose counts have this kind.
+    pub fn of_histograms(self) -> Self {
+        match self.of_counts() {
+            Self::Gauge => Self::GaugeHistogram,
+            Self::Counter => Self::Histogram,
+            Self::Delta | Self::Histogram | Self::GaugeHistogram | Self::DeltaHistogram => {
+                Self::DeltaHistogram
+            }
+        }
+    }
+
+    /// Returns the word in responses, and for kinds of numbers in batches.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Gauge => "gauge",
             Self::Counter => "counter",
             Self::Delta => "delta",
+            Self::Histogram => "histogram",
+            Self::GaugeHistogram => "gaugehistogram",
+            Self::DeltaHistogram => "deltahistogram",
         }
     }
 
@@ -36,6 +82,9 @@ impl Kind {
             Self::Gauge => 0,
             Self::Counter => 1,
             Self::Delta => 2,
+            Self::Histogram => 3,
+            Self::GaugeHistogram => 4,
+            Self::DeltaHistogram => 5,
         }
     }
 
@@ -60,7 +109,7 @@ impl FromStr for Kind {
     type Err = UnknownKind;
 
     fn from_str(word: &str) -> Result<Self, UnknownKind> {
-        Self::ALL
+        Self::OF_NUMBERS
             .into_iter()
             .find(|kind| kind.as_str() == word)
             .ok_or_else(|| UnknownKind(word.to_owned()))

@@ -255,8 +255,8 @@ fn read_definition(reader: &mut Reader<'_>) -> Result<SeriesDefinition, DecodeEr
     let reference = u32::try_from(reader.unsigned()?);
     let reference = reference.map_err(|_| reader.fault("a ref is 0 to 4294967295"))?;
     let code = reader.byte()?;
-    let kind =
-        Kind::from_code(code).ok_or_else(|| reader.fault("the code of a kind is unknown"))?;
+    let kind = Kind::from_code(code).filter(|kind| !kind.is_histogram());
+    let kind = kind.ok_or_else(|| reader.fault("the code of a kind is unknown"))?;
     let (metric, unit) = (reader.text()?.to_owned(), reader.text()?.to_owned());
     let mut tags = Vec::new();
     for _ in 0..reader.count(usize::MAX)? {

@@ -2,9 +2,11 @@
 //!
 //! Must never know: the answers that contain them.
 
+mod histogram;
 mod numbers;
 mod points;
 
+pub(super) use histogram::push_histogram;
 pub(super) use numbers::{push_exponent, push_float};
 pub(super) use points::{Times, push_point, push_time};
 

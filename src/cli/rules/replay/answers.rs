@@ -64,7 +64,8 @@ impl Answers {
                 for (seconds, value) in values {
                     let at = (seconds * 1000.0).round() as i64;
                     let value = value.parse()?;
-                    let sample = VectorSample { labels: labels.clone(), at, value };
+                    let sample =
+                        VectorSample { labels: labels.clone(), at, value, histogram: None };
                     by_time.entry(at).or_default().push(sample);
                 }
             }

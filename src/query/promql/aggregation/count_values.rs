@@ -15,8 +15,9 @@ use crate::{
         context::Context,
         syntax::tree::Grouping,
         value::{
+            histograms::text_of_histogram,
             numbers::text_of,
-            series::{ABSENT, Series, is_present},
+            series::{ABSENT, Element, Series, is_present},
             text::{is_label_name, quoted},
         },
     },
@@ -80,15 +81,18 @@ fn count_values(
     for group in groups {
         for index in &group.members {
             bounds.check_time()?;
-            for (step, value) in input[*index].values.iter().enumerate() {
-                if !is_present(*value) {
-                    continue;
-                }
-                let labels = if drops_label {
-                    group.labels.clone()
-                } else {
-                    group.labels.with(name, &text_of(*value))
+            for step in 0..steps.count {
+                let text = match input[*index].element(step) {
+                    None => continue,
+                    Some(Element::Number(value)) => text_of(value),
+                    Some(Element::Histogram(histogram)) => {
+                        let text = text_of_histogram(histogram);
+                        bounds.reserve(text.len())?;
+                        text
+                    }
                 };
+                let labels =
+                    if drops_label { group.labels.clone() } else { group.labels.with(name, &text) };
                 let position = if let Some(position) = positions.get(&labels) {
                     *position
                 } else {
@@ -97,7 +101,7 @@ fn count_values(
                     positions.insert(labels.clone(), out.len());
                     let values = vec![ABSENT; steps.count];
                     let drop_metric = group.drop_metric && name != METRIC_TAG;
-                    out.push(Series { labels, drop_metric, values });
+                    out.push(Series::new(labels, drop_metric, values));
                     out.len() - 1
                 };
                 let count = &mut out[position].values[step];

@@ -70,14 +70,18 @@ impl<'a, F: Fold> FoldedGroups<'a, F> {
         self.memory.resize(self.groups.bytes + states + self.values * F::VALUE_BYTES)
     }
 
+    /// Returns the position of a series' group, which exists once the series was added.
+    pub(super) fn position_of(&mut self, series: &Series) -> usize {
+        self.groups.position_of(series)
+    }
+
     /// Returns a series for each group.
     pub(super) fn into_series(self) -> Vec<Series> {
         let result = self.result;
         let aggregated = |(group, states): (GroupLabels, Vec<Option<F>>)| {
             let states = states.into_iter().enumerate();
             let values = states.map(|(step, state)| state.map_or(ABSENT, |f| result(step, f)));
-            let values = values.collect();
-            Series { labels: group.labels, drop_metric: group.drop_metric, values }
+            Series::new(group.labels, group.drop_metric, values.collect())
         };
         self.groups.all.into_iter().zip(self.states).map(aggregated).collect()
     }

@@ -7,10 +7,7 @@ use xxhash_rust::xxh64::xxh64;
 use super::Aggregator;
 use crate::query::promql::{
     context::{Context, bounds::KeptMemory},
-    value::{
-        numbers::text_of,
-        series::{ABSENT, Series},
-    },
+    value::{numbers::text_of, series::Series},
 };
 use crate::query::{Labels, QueryError};
 
@@ -48,12 +45,12 @@ impl Aggregator for LimitRatio<'_> {
         self.is_empty &= series.is_empty();
         for entry in &mut series {
             let position = position_of(&entry.labels);
-            for (value, ratio) in entry.values.iter_mut().zip(&self.ratios) {
+            for (step, ratio) in self.ratios.iter().enumerate() {
                 let bounded = bounded(*ratio);
                 let is_kept =
                     if bounded >= 0.0 { position < bounded } else { position >= 1.0 + bounded };
                 if !is_kept {
-                    *value = ABSENT;
+                    entry.remove(step);
                 }
             }
         }

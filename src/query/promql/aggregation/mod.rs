@@ -8,6 +8,7 @@
 mod count_values;
 mod fold;
 mod groups;
+mod histograms;
 mod limit_ratio;
 mod quantile;
 mod topk;
@@ -23,6 +24,7 @@ use crate::query::promql::{
 };
 use count_values::CountValues;
 use fold::{FoldedGroups, Maximum, MemberCount, Minimum, PopulationVariance, Presence};
+use histograms::{OfNumbers, SumOfBoth};
 use limit_ratio::LimitRatio;
 use quantile::Quantile;
 use topk::PickedSeries;
@@ -51,19 +53,32 @@ pub(crate) fn aggregator<'a>(
     parameter: Option<Value>,
     context: &'a Context<'a>,
 ) -> Result<Box<dyn Aggregator + 'a>, QueryError> {
-    Ok(match operation {
+    let input_notes = context.notes.at_argument(usize::from(parameter.is_some()));
+    let inner: Box<dyn Aggregator + 'a> = match operation {
+        // These aggregations distinguish histograms from numbers themselves.
         Aggregation::CountValues => {
             let name = if let Some(Value::Text(name)) = parameter { name } else { String::new() };
-            Box::new(CountValues::new(name, grouping, context))
+            return Ok(Box::new(CountValues::new(name, grouping, context)));
+        }
+        Aggregation::Limitk => {
+            let numbers = numbers(parameter)?;
+            return Ok(Box::new(PickedSeries::new(operation, &numbers, grouping, context)));
+        }
+        Aggregation::LimitRatio => {
+            return Ok(Box::new(LimitRatio::new(numbers(parameter)?, context)));
+        }
+        Aggregation::Avg => {
+            let mean = FoldedGroups::new(grouping, context, |_, mean: Mean| mean.mean());
+            return Ok(Box::new(SumOfBoth::new(mean, true, input_notes, context)));
+        }
+        Aggregation::Sum => {
+            let sum = FoldedGroups::new(grouping, context, |_, sum: Sum| sum.total());
+            return Ok(Box::new(SumOfBoth::new(sum, false, input_notes, context)));
         }
         Aggregation::Quantile => Box::new(Quantile::new(numbers(parameter)?, grouping, context)),
-        Aggregation::Topk | Aggregation::Bottomk | Aggregation::Limitk => {
+        Aggregation::Topk | Aggregation::Bottomk => {
             let numbers = numbers(parameter)?;
             Box::new(PickedSeries::new(operation, &numbers, grouping, context))
-        }
-        Aggregation::LimitRatio => Box::new(LimitRatio::new(numbers(parameter)?, context)),
-        Aggregation::Avg => {
-            Box::new(FoldedGroups::new(grouping, context, |_, mean: Mean| mean.mean()))
         }
         Aggregation::Count => {
             Box::new(FoldedGroups::new(grouping, context, |_, MemberCount(count)| count))
@@ -83,10 +98,8 @@ pub(crate) fn aggregator<'a>(
             let variance = |_, squares: PopulationVariance| squares.variance();
             Box::new(FoldedGroups::new(grouping, context, variance))
         }
-        Aggregation::Sum => {
-            Box::new(FoldedGroups::new(grouping, context, |_, sum: Sum| sum.total()))
-        }
-    })
+    };
+    Ok(Box::new(OfNumbers::new(operation, inner, input_notes)))
 }
 
 fn numbers(parameter: Option<Value>) -> Result<Vec<f64>, QueryError> {

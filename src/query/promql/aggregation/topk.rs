@@ -13,11 +13,7 @@ use crate::query::QueryError;
 use crate::query::promql::{
     context::{Context, bounds::KeptMemory},
     syntax::{operator::Aggregation, tree::Grouping},
-    value::{
-        numbers::text_of,
-        series::{ABSENT, Series, is_present},
-        steps::Steps,
-    },
+    value::{numbers::text_of, series::Series, steps::Steps},
 };
 
 /// Minimum number of series that are added before the selection is reduced again.
@@ -106,7 +102,7 @@ fn pick(
         for group in groups.iter().filter(|_| count > 0) {
             let members = group.members.iter().copied();
             picked.clear();
-            picked.extend(members.filter(|index| is_present(input[*index].values[step])));
+            picked.extend(members.filter(|index| input[*index].is_at(step)));
             if operation == Aggregation::Limitk {
                 picked.truncate(count);
             } else {
@@ -124,7 +120,7 @@ fn pick(
         }
         for (series, is_picked) in input.iter_mut().zip(&is_picked) {
             if !is_picked {
-                series.values[step] = ABSENT;
+                series.remove(step);
             }
         }
     }

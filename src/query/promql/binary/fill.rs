@@ -37,7 +37,7 @@ pub(super) fn fill(
             let value =
                 |(other, side): (&bool, &bool)| if *other && !side { value } else { ABSENT };
             let values = times.map(value).collect();
-            Series { labels: group.signature.clone(), drop_metric: false, values }
+            Series::new(group.signature.clone(), false, values)
         });
         filled.filter(Series::has_values).collect::<Vec<_>>()
     };
@@ -56,6 +56,7 @@ pub(super) fn any_present<'a>(all: impl Iterator<Item = &'a Series>, steps: &Ste
         for (any, value) in any.iter_mut().zip(&series.values) {
             *any |= is_present(*value);
         }
+        series.histograms.iter().for_each(|(step, _)| any[step] = true);
     }
     any
 }

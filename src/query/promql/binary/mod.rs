@@ -4,6 +4,7 @@
 //! Must never know: the store, how the operands were evaluated.
 
 mod fill;
+mod histograms;
 mod matching;
 mod operators;
 mod vectors;
@@ -12,11 +13,12 @@ use crate::query::QueryError;
 use crate::query::promql::{
     context::Context,
     syntax::tree::Binary,
-    value::series::{Series, Value, is_present},
+    value::series::{Element, Series, Value, is_present},
 };
+use histograms::{Combined, Operating};
 use operators::Operation;
 
-/// Evaluates an operator.
+/// Evaluates an operator. The notes of the context name the location of the operator.
 pub(crate) fn operate(
     binary: &Binary,
     left: Value,
@@ -24,7 +26,15 @@ pub(crate) fn operate(
     context: &Context<'_>,
 ) -> Result<Value, QueryError> {
     let (operation, return_bool) = (Operation::of(binary.operator), binary.return_bool);
+    let (operator, notes) = (binary.operator, context.notes.at_call());
+    let operating = Operating { operator, operation, return_bool, notes };
+    let drops = operation.drops_metric() || return_bool;
     Ok(match (left, right) {
+        (Value::Scalar(_), Value::Scalar(_)) if matches!(operation, Operation::Trim(_)) => {
+            return Err(QueryError::Execution(format!(
+                "operator \"{operator}\" not allowed for Scalar operations"
+            )));
+        }
         (Value::Scalar(mut left), Value::Scalar(right)) => {
             for (left, right) in left.iter_mut().zip(right) {
                 *left = operation.apply(*left, right, *left, true);
@@ -33,16 +43,16 @@ pub(crate) fn operate(
         }
         (Value::Vector(series), Value::Scalar(numbers)) => {
             let compute = |value, number| operation.apply(value, number, value, return_bool);
-            let drops = operation.drops_metric() || return_bool;
+            let series = operate_on_histograms(series, &numbers, drops, (&operating, true));
             Value::Vector(operate_with_numbers(series, &numbers, drops, compute))
         }
         (Value::Scalar(numbers), Value::Vector(series)) => {
             let compute = |value, number| operation.apply(number, value, value, return_bool);
-            let drops = operation.drops_metric() || return_bool;
+            let series = operate_on_histograms(series, &numbers, drops, (&operating, false));
             Value::Vector(operate_with_numbers(series, &numbers, drops, compute))
         }
         (Value::Vector(left), Value::Vector(right)) => {
-            Value::Vector(vectors::operate(left, right, operation, binary, context)?)
+            Value::Vector(vectors::operate(left, right, &operating, binary, context)?)
         }
         (Value::Text(_), _) | (_, Value::Text(_)) => {
             return Err(QueryError::Invalid(
@@ -52,6 +62,34 @@ pub(crate) fn operate(
             ));
         }
     })
+}
+
+/// Replaces the histograms by results, which are histograms too.
+fn operate_on_histograms(
+    mut series: Vec<Series>,
+    numbers: &[f64],
+    drops_metric: bool,
+    (operating, is_left): (&Operating<'_>, bool),
+) -> Vec<Series> {
+    let is_trim = matches!(operating.operation, Operation::Trim(_));
+    for entry in &mut series {
+        if is_trim && entry.values.iter().any(|value| is_present(*value)) {
+            operating.incompatible("float", "float");
+        }
+        if entry.histograms.is_empty() {
+            continue;
+        }
+        entry.drop_metric |= drops_metric;
+        let histograms = std::mem::take(&mut entry.histograms);
+        for (step, histogram) in histograms.iter() {
+            let (value, number) = (Element::Histogram(histogram), Element::Number(numbers[step]));
+            let (left, right) = if is_left { (value, number) } else { (number, value) };
+            if let Combined::Histogram(result) = operating.apply(left, right, value) {
+                entry.histograms.set(step, result, numbers.len());
+            }
+        }
+    }
+    series
 }
 
 fn operate_with_numbers(

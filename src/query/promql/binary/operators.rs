@@ -2,7 +2,10 @@
 //!
 //! Must never know: series, the store.
 
-use crate::query::promql::{syntax::operator::Operator, value::series::ABSENT};
+use crate::{
+    model::Histogram,
+    query::promql::{syntax::operator::Operator, value::series::ABSENT},
+};
 
 /// The operation of an operator.
 #[derive(Debug, Clone, Copy)]
@@ -11,6 +14,8 @@ pub(super) enum Operation {
     Arithmetic(fn(f64, f64) -> f64),
     /// A comparison: keeps or drops the left value, or returns 1 or 0 with `bool`.
     Comparison(fn(f64, f64) -> bool),
+    /// A part of a histogram, limited by a number; it has no result for two numbers.
+    Trim(fn(&Histogram, f64) -> Histogram),
     /// `and`
     And,
     /// `or`
@@ -36,6 +41,8 @@ impl Operation {
             Operator::Less => Self::Comparison(|left, right| left < right),
             Operator::GreaterOrEqual => Self::Comparison(|left, right| left >= right),
             Operator::LessOrEqual => Self::Comparison(|left, right| left <= right),
+            Operator::TrimUpper => Self::Trim(Histogram::trimmed_above),
+            Operator::TrimLower => Self::Trim(Histogram::trimmed_below),
             Operator::And => Self::And,
             Operator::Or => Self::Or,
             Operator::Unless => Self::Unless,
@@ -48,7 +55,7 @@ impl Operation {
             Self::Arithmetic(compute) => compute(left, right),
             Self::Comparison(holds) if return_bool => f64::from(u8::from(holds(left, right))),
             Self::Comparison(holds) if holds(left, right) => kept,
-            Self::Comparison(_) | Self::And | Self::Or | Self::Unless => ABSENT,
+            Self::Trim(_) | Self::Comparison(_) | Self::And | Self::Or | Self::Unless => ABSENT,
         }
     }
 

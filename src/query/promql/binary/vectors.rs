@@ -6,6 +6,7 @@ use std::collections::HashMap;
 
 use super::{
     fill::{any_present, fill},
+    histograms::Operating,
     matching::{MatchGroup, Matching, groups},
     operators::Operation,
 };
@@ -13,7 +14,7 @@ use crate::query::promql::{
     context::Context,
     syntax::tree::{Binary, ManySide},
     value::{
-        series::{ABSENT, Series, is_present, join_same},
+        series::{ABSENT, Element, Series, is_present, join_same},
         steps::Steps,
     },
 };
@@ -23,7 +24,7 @@ use crate::query::{Labels, QueryError};
 pub(super) fn operate(
     mut left: Vec<Series>,
     mut right: Vec<Series>,
-    operation: Operation,
+    operating: &Operating<'_>,
     binary: &Binary,
     context: &Context<'_>,
 ) -> Result<Vec<Series>, QueryError> {
@@ -31,17 +32,17 @@ pub(super) fn operate(
     if binary.matching.has_fill() {
         fill(&mut left, &mut right, &binary.matching, &matching, steps);
     }
-    match operation {
+    match operating.operation {
         Operation::And => Ok(filter_matches(left, &right, &matching, steps, true)),
         Operation::Unless => Ok(filter_matches(left, &right, &matching, steps, false)),
         Operation::Or => {
             let missing = filter_matches(right, &left, &matching, steps, false);
             join_same(left.into_iter().chain(missing).collect())
         }
-        Operation::Arithmetic(_) | Operation::Comparison(_) => {
+        Operation::Arithmetic(_) | Operation::Comparison(_) | Operation::Trim(_) => {
             let swapped = matching.many == ManySide::Right;
             let (many, one) = if swapped { (right, left) } else { (left, right) };
-            operate_on_matches(&many, &one, operation, &matching, context)
+            operate_on_matches(&many, &one, operating, &matching, context)
         }
     }
 }
@@ -50,7 +51,7 @@ pub(super) fn operate(
 fn operate_on_matches(
     many: &[Series],
     one: &[Series],
-    operation: Operation,
+    operating: &Operating<'_>,
     matching: &Matching<'_>,
     context: &Context<'_>,
 ) -> Result<Vec<Series>, QueryError> {
@@ -67,10 +68,13 @@ fn operate_on_matches(
             for partner in distinct_partners(left, &partners) {
                 let right = &one[partner as usize];
                 record_matches(&mut has_match, left, right)?;
+                let operation = operating.operation;
                 let values = combined_values(left, right, operation, matching);
                 let labels = matching.result_labels(&left.labels, &right.labels, operation);
                 let drop_metric = left.drop_metric || matching.return_bool;
-                results.add(Series { labels, drop_metric, values }, matching.many)?;
+                let mut result = Series::new(labels, drop_metric, values);
+                combine_histograms(left, right, operating, matching, &mut result);
+                results.add(result, matching.many)?;
                 context.bounds.check_points(results.series.len(), steps.count)?;
             }
         }
@@ -93,11 +97,12 @@ fn filter_matches(
             for (is_matched, value) in is_matched.iter_mut().zip(&other[*index].values) {
                 *is_matched |= is_present(*value);
             }
+            other[*index].histograms.iter().for_each(|(step, _)| is_matched[step] = true);
         }
         for index in &group.left {
-            for (value, is_matched) in side[*index].values.iter_mut().zip(&is_matched) {
+            for (step, is_matched) in is_matched.iter().enumerate() {
                 if *is_matched != keeps_matched {
-                    *value = ABSENT;
+                    side[*index].remove(step);
                 }
             }
         }
@@ -108,9 +113,8 @@ fn filter_matches(
 
 /// Records matches; without grouping, a series may match one other series at a time.
 fn record_matches(has_match: &mut [bool], left: &Series, right: &Series) -> Result<(), QueryError> {
-    let pairs = left.values.iter().zip(&right.values);
-    for (has_match, (left, right)) in has_match.iter_mut().zip(pairs) {
-        if is_present(*left) && is_present(*right) && std::mem::replace(has_match, true) {
+    for (step, has_match) in has_match.iter_mut().enumerate() {
+        if left.is_at(step) && right.is_at(step) && std::mem::replace(has_match, true) {
             return Err(execution_error(
                 "multiple matches for labels: many-to-one matching must be explicit \
                  (group_left/group_right)",
@@ -140,6 +144,29 @@ fn combined_values(
         .collect()
 }
 
+/// Adds the results at times at which a side has a histogram.
+fn combine_histograms(
+    many: &Series,
+    one: &Series,
+    operating: &Operating<'_>,
+    matching: &Matching<'_>,
+    result: &mut Series,
+) {
+    let is_trim = matches!(operating.operation, Operation::Trim(_));
+    if many.histograms.is_empty() && one.histograms.is_empty() && !is_trim {
+        return;
+    }
+    for step in 0..result.values.len() {
+        let (Some(many), Some(one)) = (many.element(step), one.element(step)) else { continue };
+        if let (Element::Number(_), Element::Number(_), false) = (many, one, is_trim) {
+            continue;
+        }
+        let swapped = matching.many == ManySide::Right;
+        let (left, right) = if swapped { (one, many) } else { (many, one) };
+        operating.apply(left, right, left).store(result, step);
+    }
+}
+
 /// The mark for a time without a match.
 const NO_MATCH: u32 = u32::MAX;
 
@@ -158,7 +185,7 @@ fn partners(
     for index in &group.right {
         let series = &one[*index];
         for (step, partner) in partners.iter_mut().enumerate() {
-            if !many_present[step] || !is_present(series.values[step]) {
+            if !many_present[step] || !series.is_at(step) {
                 continue;
             }
             if *partner != NO_MATCH {
@@ -184,8 +211,8 @@ fn distinct_partners(series: &Series, partners: &[u32]) -> Vec<u32> {
     if partners.len() == 1 {
         return partners.iter().copied().filter(|partner| *partner != NO_MATCH).collect();
     }
-    let pairs = series.values.iter().zip(partners);
-    let matches = pairs.filter(|(value, partner)| is_present(**value) && **partner != NO_MATCH);
+    let pairs = partners.iter().enumerate();
+    let matches = pairs.filter(|(step, partner)| **partner != NO_MATCH && series.is_at(*step));
     let mut distinct: Vec<u32> = matches.map(|(_, partner)| *partner).collect();
     distinct.sort_unstable();
     distinct.dedup();
@@ -206,18 +233,16 @@ impl Results {
             self.series.push(series);
             return Ok(());
         };
-        let joined = &mut self.series[*position].values;
-        for (joined, new) in
-            joined.iter_mut().zip(&series.values).filter(|(_, new)| is_present(**new))
-        {
-            if is_present(*joined) {
+        let joined = &mut self.series[*position];
+        for step in (0..series.values.len()).filter(|step| series.is_at(*step)) {
+            if joined.is_at(step) {
                 return Err(execution_error(if many == ManySide::Neither {
                     "vector cannot contain metrics with the same labelset"
                 } else {
                     "multiple matches for labels: grouping labels must ensure unique matches"
                 }));
             }
-            *joined = *new;
+            joined.copy(step, &series);
         }
         Ok(())
     }

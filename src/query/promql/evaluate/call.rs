@@ -127,9 +127,13 @@ impl Evaluator<'_> {
     ) -> Result<Vec<Series>, QueryError> {
         let (detail, columns) = (Detail::Aggregates, Columns::NONE);
         let windows = self.range_vector(argument, context.steps, detail, columns)?;
-        let found = range::over_windows(&windows, false, context, |window, _| {
-            Ok(window.has_readings().then_some(1.0))
-        })?;
+        let found = range::over_windows(
+            &windows,
+            false,
+            context,
+            |window, _| Ok(window.has_readings().then_some(1.0)),
+            |window, _| Ok(window.has_readings().then_some(1.0).into()),
+        )?;
         Ok(absent(fixed_labels(argument), &found, context.steps))
     }
 
@@ -139,7 +143,12 @@ impl Evaluator<'_> {
             let times = self.selectors.instant(selector, steps, SampleProperty::Time)?;
             return Ok(functions::map_values(times, |_, time| time));
         }
-        let series = self.vector(argument, steps)?;
+        let mut series = self.vector(argument, steps)?;
+        for entry in &mut series {
+            for (step, _) in std::mem::take(&mut entry.histograms).iter() {
+                entry.values[step] = 0.0;
+            }
+        }
         Ok(functions::map_values(series, |step, _| steps.time_at(step) as f64 / 1000.0))
     }
 

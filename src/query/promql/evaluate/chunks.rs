@@ -113,7 +113,8 @@ impl Evaluator<'_> {
         let (input, number) =
             if is_left { (&binary.left, &binary.right) } else { (&binary.right, &binary.left) };
         let number = self.value(number, steps)?;
-        let context = self.context(steps);
+        let locations = self.locations(binary.span, &[]);
+        let context = Context { notes: self.notes.of_call(&locations), ..self.context(steps) };
         self.vector_in_chunks(input, steps, &mut |series| {
             let (series, number) = (Value::Vector(series), number.clone());
             let (left, right) = if is_left { (series, number) } else { (number, series) };

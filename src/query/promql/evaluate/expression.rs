@@ -91,13 +91,16 @@ impl Evaluator<'_> {
         let held_memory = self.bounds.hold(&left);
         let right = self.value(&binary.right, steps)?;
         drop(held_memory);
-        operate(binary, left, right, &self.context(steps))
+        let locations = self.locations(binary.span, &[]);
+        let context = Context { notes: self.notes.of_call(&locations), ..self.context(steps) };
+        operate(binary, left, right, &context)
     }
 
     fn aggregate(&self, aggregation: &Aggregate, steps: &Steps) -> Result<Vec<Series>, QueryError> {
         let Aggregate { operation, parameter, input, grouping, span } = aggregation;
-        let first = parameter.as_deref().unwrap_or(input);
-        let locations = self.locations(*span, std::slice::from_ref(first));
+        let spans = [*span].into_iter().chain(parameter.as_deref().map(Expr::span));
+        let spans = spans.chain([input.span()]);
+        let locations: Vec<_> = spans.map(|span| self.parsed.location(span)).collect();
         let parameter = parameter.as_deref();
         let parameter = parameter.map(|parameter| self.value(parameter, steps)).transpose()?;
         let context = Context { notes: self.notes.of_call(&locations), ..self.context(steps) };

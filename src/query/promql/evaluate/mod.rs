@@ -25,6 +25,7 @@ use crate::{
         value::{
             annotations::{Annotations, Notes},
             answer::{MatrixSeries, Points, PromqlAnswer, PromqlValue, VectorSample},
+            histograms::TimedHistogram,
             series::{Series, Value, without_names},
             steps::{QueryRange, QueryTimes, Steps},
             text::displayable,
@@ -129,6 +130,11 @@ fn range_answer(
     let points = |series: Series| MatrixSeries {
         labels: series.labels,
         points: Points::from_steps(steps, series.values),
+        histograms: series
+            .histograms
+            .iter()
+            .map(|(step, found)| (steps.time_at(step), found.clone()))
+            .collect(),
     };
     let mut all: Vec<_> = series.into_iter().filter(Series::has_values).map(points).collect();
     all.sort_by(|left, right| left.labels.cmp(&right.labels));
@@ -143,10 +149,10 @@ fn instant_answer(value: Value, at: i64) -> Result<PromqlValue, QueryError> {
         }
         Value::Vector(series) => {
             let samples = without_names(series)?.into_iter().filter(Series::has_values);
-            let sample = |series: Series| VectorSample {
-                labels: series.labels,
-                at,
-                value: series.values[0],
+            let sample = |series: Series| {
+                let histogram = series.histograms.get(0).cloned();
+                let value = if histogram.is_some() { f64::NAN } else { series.values[0] };
+                VectorSample { labels: series.labels, at, value, histogram }
             };
             PromqlValue::Vector(samples.map(sample).collect())
         }
@@ -174,10 +180,13 @@ fn readings(
             points.push((cell.last_at, cell.last));
         }
         points.retain(|(at, _)| *at > from && *at <= to);
-        if !points.is_empty() {
+        let readings = series.histograms.iter().flat_map(TimedHistogram::readings);
+        let readings = readings.filter(|(at, _)| *at > from && *at <= to);
+        let histograms: Vec<_> = readings.map(|(at, found)| (at, found.clone())).collect();
+        if !points.is_empty() || !histograms.is_empty() {
             let labels = &series.labels;
             let labels = if series.drop_metric { labels.without_metric() } else { labels.clone() };
-            out.push(MatrixSeries { labels, points: Points::from_list(points) });
+            out.push(MatrixSeries { labels, points: Points::from_list(points), histograms });
         }
     }
     out.sort_by(|left, right| left.labels.cmp(&right.labels));

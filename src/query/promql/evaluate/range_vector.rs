@@ -14,6 +14,7 @@ use crate::{
         syntax::tree::{Expr, Subquery},
         value::{
             cells::TimedCell,
+            histograms::{TimedHistogram, without_reset_hint},
             range_vector::{CellMatrix, CellSeries, RangeVector},
             series::{Series, is_present},
             steps::Steps,
@@ -77,8 +78,17 @@ impl Evaluator<'_> {
             labels: series.labels,
             drop_metric: series.drop_metric,
             kind: Kind::Gauge,
+            histogram_kind: Kind::GaugeHistogram,
             ended_at: i64::MAX,
             counted: Vec::new(),
+            histograms: inner
+                .times()
+                .enumerate()
+                .filter_map(|(step, at)| {
+                    let found = series.histograms.get(step)?;
+                    Some(TimedHistogram::reading(at, without_reset_hint(found)))
+                })
+                .collect(),
             cells: inner
                 .times()
                 .zip(series.values)

@@ -21,14 +21,19 @@ pub(super) fn changes(window: &Window<'_>, _: &[f64], _: &Notes<'_>) -> WindowRe
             |earlier: f64, later: f64| earlier != later && !(earlier.is_nan() && later.is_nan());
         let at_start = before.is_some_and(|before| differ(before, cell.first));
         let pairs = f64::from(portion.steps());
-        let changes_within = match window.kind_of(cell) {
+        let changes_within = match window.kind_of(cell).of_counts() {
             _ if portion.steps() == 0 => 0.0,
             _ if cell.n == 2 => f64::from(u8::from(differ(cell.first, cell.last))),
             // Rates between readings show whether no value changed or all values changed.
             Kind::Counter if cell.max <= 0.0 => 0.0,
             Kind::Counter if cell.min > 0.0 => pairs,
             Kind::Gauge | Kind::Delta if cell.min == cell.max => 0.0,
-            Kind::Gauge | Kind::Delta | Kind::Counter => {
+            Kind::Gauge
+            | Kind::Delta
+            | Kind::Counter
+            | Kind::Histogram
+            | Kind::GaugeHistogram
+            | Kind::DeltaHistogram => {
                 return Err(merged_samples_error("changes", OF_SLOTS, window, cell));
             }
         };

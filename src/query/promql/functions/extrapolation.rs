@@ -57,6 +57,11 @@ impl SampledChange {
 
     /// Returns the extrapolated change over the whole window.
     pub(super) fn extrapolated(&self, frame: &Frame) -> Option<f64> {
+        Some(self.growth * self.factor(frame)?)
+    }
+
+    /// Returns the factor from the sampled change to the change over the whole window.
+    pub(super) fn factor(&self, frame: &Frame) -> Option<f64> {
         let sampled = (self.to - self.from) / 1000.0;
         if self.count < 2 || sampled <= 0.0 {
             return None;
@@ -69,6 +74,6 @@ impl SampledChange {
             to_start = to_start.min(sampled * (floor / self.growth));
         }
         let to_end = extension((frame.to as f64 - self.to) / 1000.0);
-        Some(self.growth * ((sampled + to_start + to_end) / sampled))
+        Some((sampled + to_start + to_end) / sampled)
     }
 }

@@ -26,12 +26,14 @@ pub(super) fn rate(window: &Window<'_>) -> Option<f64> {
 
 /// Returns the increase in a window.
 pub(super) fn increase(window: &Window<'_>) -> Option<f64> {
-    match window.kind {
+    match window.kind.of_counts() {
         Kind::Delta if !window.has_readings() => None,
         Kind::Gauge => SampledChange::of_gauge(window, true)?.extrapolated(&window.frame),
         Kind::Delta => Some(total(window.portions().map(|portion| portion.sum()))),
         Kind::Counter if window.frame.cuts_slots => increase_in_cut_slots(window),
-        Kind::Counter => increase_in_whole_slots(window),
+        Kind::Counter | Kind::Histogram | Kind::GaugeHistogram | Kind::DeltaHistogram => {
+            increase_in_whole_slots(window)
+        }
     }
 }
 

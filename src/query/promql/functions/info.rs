@@ -143,17 +143,17 @@ fn with_info_labels(
     selector: &InfoSelector,
 ) -> Result<Vec<Series>, QueryError> {
     let mut out: Vec<(Vec<usize>, Option<Series>)> = Vec::new();
-    for (time, value) in base.values.iter().enumerate().filter(|(_, value)| is_present(**value)) {
+    for time in (0..base.values.len()).filter(|time| base.is_at(*time)) {
         let current = newest_infos(infos, time)?;
         let known = out.iter().position(|(known, _)| *known == current);
         let index = known.unwrap_or(out.len());
         if known.is_none() {
             let labels = joined_labels(&base.labels, &current, infos, selector)?;
             let (drop_metric, values) = (base.drop_metric, vec![ABSENT; base.values.len()]);
-            out.push((current, labels.map(|labels| Series { labels, drop_metric, values })));
+            out.push((current, labels.map(|labels| Series::new(labels, drop_metric, values))));
         }
         if let Some(series) = &mut out[index].1 {
-            series.values[time] = *value;
+            series.copy(time, base);
         }
     }
     Ok(out.into_iter().filter_map(|(_, series)| series).collect())

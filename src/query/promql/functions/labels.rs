@@ -163,7 +163,7 @@ mod tests {
 
     fn series(labels: &[(&str, &str)]) -> Series {
         let labels = labels.iter().map(|(name, value)| ((*name).into(), (*value).into()));
-        Series { labels: Labels::new(labels.collect()), drop_metric: true, values: vec![1.0] }
+        Series::new(Labels::new(labels.collect()), true, vec![1.0])
     }
 
     #[test]

@@ -8,6 +8,7 @@
 pub(crate) mod absent;
 mod buckets;
 mod changes;
+pub(crate) mod distributions;
 pub(crate) mod extended;
 mod extrapolation;
 mod histograms;
@@ -15,6 +16,7 @@ mod increase;
 pub(crate) mod info;
 mod labels;
 mod maths;
+mod native_histograms;
 mod over_time;
 pub(crate) mod range;
 mod rates;
@@ -28,7 +30,10 @@ use buckets::Bucket;
 use crate::query::QueryError;
 use crate::query::promql::{
     context::Context,
-    value::series::{Series, Value, is_present},
+    value::{
+        histograms::HistogramColumn,
+        series::{Series, Value, is_present},
+    },
 };
 
 /// Returns a quantile of a classic histogram, given upper bounds and cumulative counts.
@@ -130,10 +135,13 @@ pub(crate) fn call(
         "histogram_quantile" => histograms::quantile(arguments, context)?,
         "histogram_quantiles" => histograms::quantiles(arguments, context)?,
         "histogram_fraction" => histograms::fraction(arguments, context)?,
-        // Native histograms are not stored; for floats, these functions return nothing.
-        "histogram_avg" | "histogram_count" | "histogram_stddev" | "histogram_stdvar"
-        | "histogram_sum" => arguments.vector().map(|_| Vec::new())?,
-        _ => maths::call(name, arguments, context)?,
+        _ => match native_histograms::function(name) {
+            Some(function) => {
+                let all = arguments.vector()?;
+                native_histograms::map_histograms(all, |_, histogram| function(histogram))
+            }
+            None => maths::call(name, arguments, context)?,
+        },
     }))
 }
 
@@ -149,6 +157,7 @@ pub(crate) fn map_values(
 ) -> Vec<Series> {
     for entry in &mut series {
         entry.drop_metric = true;
+        entry.histograms = HistogramColumn::NONE;
         for (step, value) in entry.values.iter_mut().enumerate() {
             if is_present(*value) {
                 *value = function(step, *value);

@@ -112,12 +112,16 @@ fn first_reading(window: &Window<'_>) -> Option<(i64, f64)> {
 fn extreme(window: &Window<'_>, smallest: bool) -> (i64, f64) {
     let mut found: Option<(i64, f64)> = None;
     for portion in window.portions() {
-        let (low, high) = match window.kind_of(portion.cell) {
+        let (low, high) = match window.kind_of(portion.cell).of_counts() {
             Kind::Counter => {
                 let (first, last) = (portion.first().value, portion.last().value);
                 (first.min(last), first.max(last))
             }
-            Kind::Gauge | Kind::Delta => portion.extremes(),
+            Kind::Gauge
+            | Kind::Delta
+            | Kind::Histogram
+            | Kind::GaugeHistogram
+            | Kind::DeltaHistogram => portion.extremes(),
         };
         let value = if smallest { low } else { high };
         let is_better = found.is_none_or(|(_, best)| {
@@ -135,9 +139,13 @@ fn extreme(window: &Window<'_>, smallest: bool) -> (i64, f64) {
 /// values are unknown.
 fn known_values(portion: &Portion<'_>, kind: Kind) -> Option<Vec<(f64, u32)>> {
     let cell = portion.cell;
-    let is_constant = match kind {
+    let is_constant = match kind.of_counts() {
         Kind::Counter => cell.max == 0.0 && cell.first == cell.last,
-        Kind::Gauge | Kind::Delta => cell.min == cell.max,
+        Kind::Gauge
+        | Kind::Delta
+        | Kind::Histogram
+        | Kind::GaugeHistogram
+        | Kind::DeltaHistogram => cell.min == cell.max,
     };
     if is_constant && cell.n > 2 {
         return Some(vec![(cell.last, portion.count())]);

@@ -4,6 +4,7 @@
 //! store, the tree, how a function computes.
 
 use super::{
+    distributions::{self, MixedWindow, Outcome},
     over_time, rates,
     window::{RangeFunction, WindowResult},
 };
@@ -13,9 +14,10 @@ use crate::{
     query::promql::{
         context::Context,
         value::{
-            range_vector::RangeVector,
+            histograms::HistogramWindow,
+            range_vector::{CellSeries, RangeVector},
             series::{ABSENT, Series},
-            windows::{Cursor, Window},
+            windows::{Cursor, Frame, Window},
         },
     },
     store::Columns,
@@ -81,15 +83,24 @@ pub(crate) fn call(
     let is_increase = matches!(name, "rate" | "increase");
     // These functions count the increases of counters, even in series that were once gauges.
     let counts = matches!(name, "increase" | "irate" | "rate" | "resets");
-    let mut series = over_windows(windows, counts, context, |window, index| {
-        if !is_increase && !window.has_readings() {
-            return Ok(None);
-        }
+    let mut at_time_of_mixed = at_time.clone();
+    let set = |at_time: &mut Vec<f64>, index: usize| {
         for (argument, all) in at_time.iter_mut().zip(numbers) {
             *argument = all[index];
         }
+    };
+    let of_numbers = |window: &Window<'_>, index| {
+        if !is_increase && !window.has_readings() {
+            return Ok(None);
+        }
+        set(&mut at_time, index);
         function(window, &at_time, &context.notes)
-    })?;
+    };
+    let of_mixed = |window: &MixedWindow<'_>, index| {
+        set(&mut at_time_of_mixed, index);
+        distributions::call((name, function), window, &at_time_of_mixed, &context.notes)
+    };
+    let mut series = over_windows(windows, counts, context, of_numbers, of_mixed)?;
     if is_increase {
         rates::inform_of_gauges(windows, &series, &context.notes);
     }
@@ -108,6 +119,7 @@ pub(crate) fn over_windows(
     counts: bool,
     context: &Context<'_>,
     mut function: impl FnMut(&Window<'_>, usize) -> WindowResult,
+    mut of_mixed: impl FnMut(&MixedWindow<'_>, usize) -> Result<Outcome, QueryError>,
 ) -> Result<Vec<Series>, QueryError> {
     let (steps, bounds) = (context.steps, context.bounds);
     bounds.check_points(windows.cells.series.len(), steps.count)?;
@@ -115,6 +127,10 @@ pub(crate) fn over_windows(
     let mut out = Vec::with_capacity(windows.cells.series.len());
     for series in &windows.cells.series {
         bounds.check_time()?;
+        if !series.histograms.is_empty() {
+            out.push(over_mixed_windows(series, &frames, counts, context, &mut of_mixed)?);
+            continue;
+        }
         let (cells, kind) = series.cells_for(counts);
         let mut cursor = Cursor::default();
         let mut values = Vec::with_capacity(steps.count);
@@ -130,8 +146,40 @@ pub(crate) fn over_windows(
             values.push(value.unwrap_or(ABSENT));
         }
         let (labels, drop_metric) = (series.labels.clone(), series.drop_metric);
-        out.push(Series { labels, drop_metric, values });
+        out.push(Series::new(labels, drop_metric, values));
     }
     out.retain(Series::has_values);
+    Ok(out)
+}
+
+/// Calls a function for each window of a series with histograms.
+fn over_mixed_windows(
+    series: &CellSeries,
+    frames: &[Frame],
+    counts: bool,
+    context: &Context<'_>,
+    function: &mut impl FnMut(&MixedWindow<'_>, usize) -> Result<Outcome, QueryError>,
+) -> Result<Series, QueryError> {
+    let (cells, kind) = series.cells_for(counts);
+    let mut cursor = Cursor::default();
+    let mut out =
+        Series::new(series.labels.clone(), series.drop_metric, vec![ABSENT; frames.len()]);
+    for (index, frame) in frames.iter().enumerate() {
+        context.bounds.check_time()?;
+        let window = MixedWindow {
+            numbers: cursor.window(cells, kind, *frame),
+            histograms: HistogramWindow::new(&series.histograms, frame.from, frame.to),
+            kind: series.histogram_kind,
+            metric: series.labels.metric(),
+        };
+        match function(&window, index)? {
+            Outcome::Nothing => {}
+            Outcome::Number(value) => out.values[index] = value,
+            Outcome::Histogram(histogram) => {
+                context.bounds.reserve(histogram.bytes())?;
+                out.histograms.set(index, histogram, frames.len());
+            }
+        }
+    }
     Ok(out)
 }

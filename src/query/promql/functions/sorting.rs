@@ -7,15 +7,19 @@ use std::cmp::Ordering;
 
 use crate::query::promql::{
     context::Context,
-    value::{numbers::ascending, series::Series},
+    value::{histograms::HistogramColumn, numbers::ascending, series::Series},
 };
 
-/// Evaluates `sort` and `sort_desc`.
+/// Evaluates `sort` and `sort_desc`, which leave out native histograms.
 pub(super) fn by_value(
     mut series: Vec<Series>,
     ascends: bool,
     context: &Context<'_>,
 ) -> Vec<Series> {
+    for entry in &mut series {
+        entry.histograms = HistogramColumn::NONE;
+    }
+    series.retain(Series::has_values);
     if is_ordered(context) {
         series.sort_by(|left, right| {
             let (left, right) = (left.values[0], right.values[0]);

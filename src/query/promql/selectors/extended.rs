@@ -48,7 +48,7 @@ impl Selectors<'_> {
                 Ok(if lo < hi { compute(&samples[lo..hi], to) } else { ABSENT })
             };
             let values = steps.times().map(value).collect::<Result<Vec<_>, QueryError>>()?;
-            out.push(Series { labels: series.labels.clone(), drop_metric: false, values });
+            out.push(Series::new(series.labels.clone(), false, values));
         }
         out.retain(Series::has_values);
         Ok(out)

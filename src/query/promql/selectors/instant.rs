@@ -16,6 +16,7 @@ use crate::{
         promql::{
             syntax::tree::VectorSelector,
             value::{
+                histograms::HistogramColumn,
                 range_vector::{CellMatrix, CellSeries},
                 series::{ABSENT, Series, is_present},
                 steps::{Steps, TimeShift},
@@ -71,7 +72,12 @@ impl Selectors<'_> {
         self.cells_in_chunks(&request, &mut |cells| {
             visit(self.series_with_values(&cells, steps, |series| {
                 let ends = steps.times().map(|time| shift.of(time));
-                newest_samples(series, self.lookback_ms, ends.map(|end| (end, end)), property)
+                let ends = ends.map(|end| (end, end));
+                if !series.histograms.is_empty() {
+                    return newest_of_both(series, self.lookback_ms, ends, property);
+                }
+                let values = newest_samples(series, self.lookback_ms, ends, property);
+                (values, HistogramColumn::NONE)
             })?)
         })
     }
@@ -95,14 +101,14 @@ impl Selectors<'_> {
         })?;
         self.series_with_values(&cells, steps, |series| {
             let ends = steps.times().map(|time| (time.min(*times.end()), time));
-            let mut values = newest_samples(series, self.lookback_ms, ends, SampleProperty::Time);
+            let mut values = newest_of_both(series, self.lookback_ms, ends, SampleProperty::Time).0;
             let first_seconds = *times.start() as f64 / 1000.0;
             for value in values.iter_mut().filter(|value| is_present(**value)) {
                 if *value < first_seconds {
                     *value = ABSENT;
                 }
             }
-            values
+            (values, HistogramColumn::NONE)
         })
     }
 
@@ -111,14 +117,15 @@ impl Selectors<'_> {
         &self,
         cells: &CellMatrix,
         steps: &Steps,
-        values: impl Fn(&CellSeries) -> Vec<f64>,
+        values: impl Fn(&CellSeries) -> (Vec<f64>, HistogramColumn),
     ) -> Result<Vec<Series>, QueryError> {
         self.bounds.check_points(cells.series.len(), steps.count)?;
         let mut out = Vec::with_capacity(cells.series.len());
         for series in &cells.series {
             self.bounds.check_time()?;
-            let (labels, values) = (series.labels.clone(), values(series));
-            out.push(Series { labels, drop_metric: false, values });
+            let (values, histograms) = values(series);
+            let labels = series.labels.clone();
+            out.push(Series { labels, drop_metric: false, values, histograms });
         }
         out.retain(Series::has_values);
         Ok(out)
@@ -154,4 +161,37 @@ fn newest_samples(
         }
     })
     .collect()
+}
+
+/// Returns the newest sample of a series with histograms, as [`newest_samples`] does. Without
+/// numbers, the column of numbers has the times if these are requested.
+fn newest_of_both(
+    series: &CellSeries,
+    lookback_ms: i64,
+    ends: impl Iterator<Item = (i64, i64)> + Clone,
+    property: SampleProperty,
+) -> (Vec<f64>, HistogramColumn) {
+    let mut values = newest_samples(series, lookback_ms, ends.clone(), property);
+    let times = newest_samples(series, lookback_ms, ends.clone(), SampleProperty::Time);
+    let mut found = vec![None; values.len()];
+    for (step, (end, now)) in ends.enumerate() {
+        let before = series.histograms.partition_point(|slot| slot.first_at <= end);
+        let slot = before.checked_sub(1).map(|index| &series.histograms[index]);
+        let Some(slot) = slot.filter(|_| now < series.ended_at) else { continue };
+        let inside = slot.last_at > end;
+        let (at, histogram) =
+            if inside { (slot.first_at, &slot.first) } else { (slot.last_at, &slot.last) };
+        let is_old = (!inside || now > end) && now - at >= lookback_ms;
+        let seconds = at as f64 / 1000.0;
+        if is_old || (is_present(times[step]) && times[step] > seconds) {
+            continue;
+        }
+        if property == SampleProperty::Time {
+            values[step] = seconds;
+        } else {
+            values[step] = ABSENT;
+            found[step] = Some(histogram.clone());
+        }
+    }
+    (values, HistogramColumn::new(found))
 }

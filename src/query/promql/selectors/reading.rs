@@ -19,7 +19,8 @@ use crate::{
     query::promql::{
         syntax::tree::VectorSelector,
         value::{
-            cells::{TimedCell, append_cells},
+            cells::append_cells,
+            histograms::TimedHistogram,
             range_vector::{CellMatrix, CellSeries},
         },
     },
@@ -132,11 +133,18 @@ impl Selectors<'_> {
                 let view = self.store.view(interval.stored, interval.range.clone(), &ids)?;
                 for (id, index) in ids.iter().zip(&missing) {
                     let newer = std::mem::take(&mut series[*index].cells);
+                    let newer_histograms = std::mem::take(&mut series[*index].histograms);
                     self.append(&view, *id, columns, &mut series[*index], slots)?;
                     series[*index].cells.extend(newer);
+                    series[*index].histograms.extend(newer_histograms);
                 }
-                let is_older = |cell: &TimedCell| cell.first_at <= upto.0;
-                missing.retain(|index| !series[*index].cells.first().is_some_and(is_older));
+                missing.retain(|index| {
+                    let CellSeries { cells, histograms, .. } = &series[*index];
+                    let first = cells.first().map(|cell| cell.first_at);
+                    let first_histogram = histograms.first().map(|slot| slot.first_at);
+                    let is_older = |first: i64| first <= upto.0;
+                    !first.is_some_and(is_older) && !first_histogram.is_some_and(is_older)
+                });
                 if missing.is_empty() {
                     break;
                 }
@@ -177,12 +185,29 @@ impl Selectors<'_> {
         if let Some(stretches) = view.stretches(id) {
             return self.append_stretches(view, (id, stretches), series, slots);
         }
+        if series.kind.is_histogram() {
+            return self.append_histograms(view, id, series);
+        }
         // The meaning of a counter's aggregates depends on its rates.
         let is_plain =
             series.kind != Kind::Counter || [Columns::NONE, Columns::ENDS].contains(&columns);
         view.slots_into(id, if is_plain { columns } else { columns.and(Columns::VALUES) }, slots)?;
         self.bounds.count_cells(slots.len())?;
         append_cells(slots, series.kind, &mut series.cells);
+        Ok(())
+    }
+
+    /// Appends the histograms of a series.
+    fn append_histograms(
+        &self,
+        view: &View,
+        id: SeriesId,
+        series: &mut CellSeries,
+    ) -> Result<(), QueryError> {
+        let slots = view.histogram_slots(id)?;
+        self.bounds.count_cells(slots.len())?;
+        self.bounds.reserve(slots.iter().map(|slot| slot.cell.bytes()).sum())?;
+        series.histograms.extend(slots.iter().map(TimedHistogram::of_slot));
         Ok(())
     }
 
@@ -194,6 +219,15 @@ impl Selectors<'_> {
         series: &mut CellSeries,
         slots: &mut Vec<Slot>,
     ) -> Result<(), QueryError> {
+        // The cells of histograms are those of their counts, which are no numbers of the series.
+        let histograms = stretches.iter().filter(|(_, kind)| kind.is_histogram());
+        if let Some((_, kind)) = histograms.last() {
+            series.histogram_kind = *kind;
+            self.append_histograms(view, id, series)?;
+        }
+        let stretches: Vec<_> =
+            stretches.iter().filter(|(_, kind)| !kind.is_histogram()).copied().collect();
+        let stretches = &stretches[..];
         let (before, cells) = (series.cells.len(), &mut series.cells);
         view.each_stretch(stretches, |(_, kind), slots| {
             let first = cells.len();

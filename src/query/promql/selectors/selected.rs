@@ -37,9 +37,11 @@ impl From<SelectedSeries> for CellSeries {
             labels: Labels::of_key(selected.key),
             drop_metric: false,
             kind: selected.kind,
+            histogram_kind: selected.kind.of_histograms(),
             ended_at: selected.ended_at,
             cells: Vec::new(),
             counted: Vec::new(),
+            histograms: Vec::new(),
         }
     }
 }
@@ -146,6 +148,7 @@ fn is_counter<D>(dictionary: &ProjectDictionary<'_, D>, id: SeriesId) -> bool
 where
     D: Deref<Target = Dictionary>,
 {
-    let is_counter = |id: &SeriesId| dictionary.kind(*id) == Some(Kind::Counter);
+    let is_counter =
+        |id: &SeriesId| dictionary.kind(*id).map(Kind::of_counts) == Some(Kind::Counter);
     is_counter(&id) || dictionary.parts(id).iter().any(is_counter)
 }

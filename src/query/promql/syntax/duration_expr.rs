@@ -148,6 +148,8 @@ impl Calculation {
                     | Operator::LessOrEqual
                     | Operator::Greater
                     | Operator::GreaterOrEqual
+                    | Operator::TrimUpper
+                    | Operator::TrimLower
                     | Operator::Atan2 => {
                         return Err("a duration may only contain arithmetic operators");
                     }

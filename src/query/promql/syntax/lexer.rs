@@ -115,9 +115,8 @@ impl<'a> Lexer<'a> {
             '=' => Token::Assign,
             '!' if self.eat('=') => Token::Operator(Operator::NotEqual),
             '!' => return Err(self.error_after("unexpected character after '!'")),
-            '<' | '>' if self.rest().starts_with('/') => {
-                return Err(format!("{letter}/ trims native histograms, which are not stored"));
-            }
+            '<' if self.eat('/') => Token::Operator(Operator::TrimUpper),
+            '>' if self.eat('/') => Token::Operator(Operator::TrimLower),
             '<' if self.eat('=') => Token::Operator(Operator::LessOrEqual),
             '<' => Token::Operator(Operator::Less),
             '>' if self.eat('=') => Token::Operator(Operator::GreaterOrEqual),
@@ -338,7 +337,6 @@ mod tests {
             ("x{", "1:3: parse error: unexpected end of input inside braces"),
             ("x{1}", "1:3: parse error: unexpected character inside braces: '1'"),
             ("{{schema:0}}", "1:2: parse error: unexpected left brace '{'"),
-            ("a </ 2", "1:3: parse error: </ trims native histograms, which are not stored"),
             ("\"a\nb\"", "1:1: parse error: unterminated quoted string"),
             ("`a", "1:1: parse error: unterminated raw string"),
             (r#""\q""#, "1:1: parse error: unknown escape sequence U+0071 'q'"),

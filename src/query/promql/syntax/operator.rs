@@ -20,6 +20,10 @@ pub(crate) enum Operator {
     LessOrEqual,
     Greater,
     GreaterOrEqual,
+    /// `</`: keeps the observations of a native histogram below a number.
+    TrimUpper,
+    /// `>/`: keeps the observations of a native histogram above a number.
+    TrimLower,
     Add,
     Subtract,
     Multiply,
@@ -48,6 +52,8 @@ impl Operator {
             Self::LessOrEqual => "<=",
             Self::Greater => ">",
             Self::GreaterOrEqual => ">=",
+            Self::TrimUpper => "</",
+            Self::TrimLower => ">/",
             Self::Add => "+",
             Self::Subtract => "-",
             Self::Multiply => "*",
@@ -68,7 +74,9 @@ impl Operator {
             | Self::Less
             | Self::LessOrEqual
             | Self::Greater
-            | Self::GreaterOrEqual => 3,
+            | Self::GreaterOrEqual
+            | Self::TrimUpper
+            | Self::TrimLower => 3,
             Self::Add | Self::Subtract => 4,
             Self::Multiply | Self::Divide | Self::Modulo | Self::Atan2 => 5,
             Self::Power => 6,
@@ -83,7 +91,15 @@ impl Operator {
 
     /// Returns true for comparisons.
     pub(crate) fn is_comparison(self) -> bool {
-        self.precedence() == Self::Equal.precedence()
+        matches!(
+            self,
+            Self::Equal
+                | Self::NotEqual
+                | Self::Less
+                | Self::LessOrEqual
+                | Self::Greater
+                | Self::GreaterOrEqual
+        )
     }
 
     /// Returns true for `and`, `or` and `unless`.

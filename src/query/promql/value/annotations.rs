@@ -65,6 +65,33 @@ impl<'a> Notes<'a> {
         }
     }
 
+    /// Warns of a series with numbers and native histograms in a window.
+    pub(crate) fn warn_of_mixed_samples(&self, metric: &str) {
+        self.warn(|| {
+            format!("encountered a mix of histograms and floats for metric name {metric:?}")
+        });
+    }
+
+    /// Warns of exponential and custom buckets that cannot be added.
+    pub(crate) fn warn_of_mixed_buckets(&self, metric: &str) {
+        self.warn(|| {
+            format!(
+                "vector contains a mix of histograms with exponential and custom buckets schemas \
+                 for metric name {metric:?}"
+            )
+        });
+    }
+
+    /// Warns of counts before and after a reset in one sum.
+    pub(crate) fn warn_of_reset_conflict(&self, operation: &str) {
+        self.warn(|| format!("conflicting counter resets during histogram {operation}"));
+    }
+
+    /// Adds an info about different custom bounds in one sum.
+    pub(crate) fn inform_of_reconciled_bounds(&self, operation: &str) {
+        self.inform(|| format!("mismatched custom buckets were reconciled during {operation}"));
+    }
+
     fn add(&self, texts: &mut Vec<String>, prefix: &str, text: impl FnOnce() -> String) {
         if texts.len() < ANNOTATIONS_MAX {
             let location =

@@ -2,10 +2,10 @@
 //!
 //! Must never know: HTTP, how values are computed.
 
-use std::ops::Range;
+use std::{ops::Range, sync::Arc};
 
 use super::{series::is_present, steps::Steps};
-use crate::query::Labels;
+use crate::{model::Histogram, query::Labels};
 
 /// The value of an expression. A range query results in a matrix.
 #[derive(Debug, Clone, PartialEq)]
@@ -14,9 +14,9 @@ pub enum PromqlValue {
     Scalar(i64, f64),
     /// The time in Unix milliseconds, and a text.
     String(i64, String),
-    /// One number per series, in order of labels unless the expression sorts.
+    /// One number or histogram per series, in order of labels unless the expression sorts.
     Vector(Vec<VectorSample>),
-    /// Several numbers per series, in order of labels.
+    /// Several numbers or histograms per series, in order of labels.
     Matrix(Vec<MatrixSeries>),
 }
 
@@ -27,8 +27,10 @@ pub struct VectorSample {
     pub labels: Labels,
     /// The evaluation time, Unix milliseconds.
     pub at: i64,
-    /// The value.
+    /// The number; NaN for a native histogram.
     pub value: f64,
+    /// The native histogram, in place of a number.
+    pub histogram: Option<Arc<Histogram>>,
 }
 
 /// The values of a series over time.
@@ -36,8 +38,10 @@ pub struct VectorSample {
 pub struct MatrixSeries {
     /// The labels of the series.
     pub labels: Labels,
-    /// The values.
+    /// The numbers.
     pub points: Points,
+    /// The native histograms with their times in Unix milliseconds, in ascending order.
+    pub histograms: Vec<(i64, Arc<Histogram>)>,
 }
 
 /// Values over time.

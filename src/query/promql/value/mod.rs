@@ -7,6 +7,7 @@
 pub(crate) mod annotations;
 pub(crate) mod answer;
 pub(crate) mod cells;
+pub(crate) mod histograms;
 pub(crate) mod numbers;
 pub(crate) mod portion;
 pub(crate) mod range_vector;

@@ -183,6 +183,15 @@ pub(crate) fn text_of(value: f64) -> String {
     }
 }
 
+/// Formats a number in its shortest form, with an exponent for very small and very large numbers,
+/// as in `0.25` and `1e-05`.
+pub(crate) fn short_text(value: f64) -> String {
+    if value.is_finite() && value != 0.0 && !(1e-4..1e21).contains(&value.abs()) {
+        return open_metrics_text(value);
+    }
+    text_of(value)
+}
+
 /// Formats a number as OpenMetrics does, and Prometheus in labels of quantiles: `1.0`, `0.25`,
 /// `1e-05`.
 pub(crate) fn open_metrics_text(value: f64) -> String {

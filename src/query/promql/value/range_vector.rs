@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use super::{
     cells::{Sample, TimedCell},
+    histograms::TimedHistogram,
     steps::TimeShift,
 };
 use crate::{model::Kind, query::Labels};
@@ -45,6 +46,10 @@ pub(crate) struct CellSeries {
     pub(crate) ended_at: i64,
     /// The cells in ascending order. In a series of several kinds, each cell has a kind.
     pub(crate) cells: Vec<TimedCell>,
+    /// The kind of the native histograms, if there are any.
+    pub(crate) histogram_kind: Kind,
+    /// The native histograms in ascending order.
+    pub(crate) histograms: Vec<TimedHistogram>,
     /// The cells as cells of a counter, if the series has several kinds and was a counter.
     pub(crate) counted: Vec<TimedCell>,
 }

@@ -1,14 +1,20 @@
-//! Intermediate values of an expression: one number per series and time.
+//! Intermediate values of an expression: one number or native histogram per series and time.
 //!
 //! Must never know: the store, the tree. [`ABSENT`] marks a missing number, because NaN is a valid
 //! value.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use foldhash::fast::RandomState;
 
-use super::steps::Steps;
-use crate::query::{Labels, QueryError};
+use super::{
+    histograms::{HistogramColumn, scaled},
+    steps::Steps,
+};
+use crate::{
+    model::Histogram,
+    query::{Labels, QueryError},
+};
 
 /// The mark for a missing value: a NaN that no calculation produces, like Prometheus' stale marker.
 pub(crate) const ABSENT: f64 = f64::from_bits(ABSENT_BITS);
@@ -28,14 +34,21 @@ pub(crate) struct Series {
     /// name is dropped at the end; until then, the name identifies the series and is available as a
     /// label.
     pub(crate) drop_metric: bool,
-    /// One value per time, or [`ABSENT`].
+    /// One number per time, or [`ABSENT`].
     pub(crate) values: Vec<f64>,
+    /// The native histograms, at times without a number.
+    pub(crate) histograms: HistogramColumn,
 }
 
 impl Series {
+    /// Creates a series of numbers.
+    pub(crate) fn new(labels: Labels, drop_metric: bool, values: Vec<f64>) -> Self {
+        Self { labels, drop_metric, values, histograms: HistogramColumn::NONE }
+    }
+
     /// Creates a series without labels.
     pub(crate) fn unlabelled(values: Vec<f64>) -> Self {
-        Self { labels: Labels::default(), drop_metric: false, values }
+        Self::new(Labels::default(), false, values)
     }
 
     /// Returns the approximate memory of a number of series, without their labels, in bytes.
@@ -45,8 +58,46 @@ impl Series {
 
     /// Returns true when any value is present.
     pub(crate) fn has_values(&self) -> bool {
-        self.values.iter().any(|value| is_present(*value))
+        self.values.iter().any(|value| is_present(*value)) || !self.histograms.is_empty()
     }
+
+    /// Returns true when the series has a number or a histogram at a time.
+    pub(crate) fn is_at(&self, step: usize) -> bool {
+        is_present(self.values[step]) || self.histograms.is_at(step)
+    }
+
+    /// Returns the number or the histogram at a time.
+    pub(crate) fn element(&self, step: usize) -> Option<Element<'_>> {
+        let value = self.values[step];
+        if is_present(value) {
+            return Some(Element::Number(value));
+        }
+        self.histograms.get(step).map(Element::Histogram)
+    }
+
+    /// Removes the value at a time.
+    pub(crate) fn remove(&mut self, step: usize) {
+        self.values[step] = ABSENT;
+        self.histograms.remove(step);
+    }
+
+    /// Takes over the value of another series at a time.
+    pub(crate) fn copy(&mut self, step: usize, other: &Self) {
+        self.values[step] = other.values[step];
+        self.histograms.remove(step);
+        if let Some(histogram) = other.histograms.get(step) {
+            self.histograms.set(step, histogram.clone(), self.values.len());
+        }
+    }
+}
+
+/// The value of a series at a time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Element<'a> {
+    /// A number.
+    Number(f64),
+    /// A native histogram.
+    Histogram(&'a Arc<Histogram>),
 }
 
 /// The value of an expression.
@@ -75,6 +126,7 @@ impl Value {
                     entry.drop_metric = true;
                     let present = entry.values.iter_mut().filter(|value| is_present(**value));
                     present.for_each(|value| *value = -*value);
+                    entry.histograms.map(|_, found| Some(Arc::new(scaled(found, -1.0))));
                 }
                 Self::Vector(series)
             }
@@ -90,6 +142,7 @@ impl Value {
             Self::Vector(mut series) => {
                 for entry in &mut series {
                     entry.values = repeat(std::mem::take(&mut entry.values));
+                    entry.histograms = std::mem::take(&mut entry.histograms).repeated(count);
                 }
                 Self::Vector(series)
             }
@@ -103,7 +156,9 @@ impl Value {
             Self::Scalar(values) => size_of_val(&values[..]),
             Self::Vector(series) => series
                 .iter()
-                .map(|entry| size_of::<Series>() + size_of_val(&entry.values[..]))
+                .map(|entry| {
+                    size_of::<Series>() + size_of_val(&entry.values[..]) + entry.histograms.bytes()
+                })
                 .sum(),
             Self::Text(text) => text.len(),
         }
@@ -129,7 +184,7 @@ pub(crate) fn join_same(series: Vec<Series>) -> Result<Vec<Series>, QueryError> 
     let mut out: Vec<Series> = Vec::with_capacity(series.len());
     for entry in series {
         if let Some(position) = positions.get(&entry.labels) {
-            join(&mut out[*position].values, &entry.values)?;
+            join(&mut out[*position], &entry)?;
         } else {
             positions.insert(entry.labels.clone(), out.len());
             out.push(entry);
@@ -138,14 +193,14 @@ pub(crate) fn join_same(series: Vec<Series>) -> Result<Vec<Series>, QueryError> 
     Ok(out)
 }
 
-fn join(joined: &mut [f64], other: &[f64]) -> Result<(), QueryError> {
-    for (joined, other) in joined.iter_mut().zip(other).filter(|(_, other)| is_present(**other)) {
-        if is_present(*joined) {
+fn join(joined: &mut Series, other: &Series) -> Result<(), QueryError> {
+    for step in (0..joined.values.len()).filter(|step| other.is_at(*step)) {
+        if joined.is_at(step) {
             return Err(QueryError::Execution(
                 "vector cannot contain metrics with the same labelset".to_owned(),
             ));
         }
-        *joined = *other;
+        joined.copy(step, other);
     }
     Ok(())
 }
@@ -155,7 +210,7 @@ mod tests {
     use super::*;
 
     fn series(values: &[f64]) -> Series {
-        Series { labels: Labels::default(), drop_metric: false, values: values.to_vec() }
+        Series::unlabelled(values.to_vec())
     }
 
     #[test]

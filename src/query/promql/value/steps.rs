@@ -25,7 +25,7 @@ impl Steps {
     }
 
     /// Returns all times.
-    pub(crate) fn times(&self) -> impl Iterator<Item = i64> {
+    pub(crate) fn times(&self) -> impl Iterator<Item = i64> + Clone {
         let steps = *self;
         (0..self.count).map(move |index| steps.time_at(index))
     }

@@ -49,6 +49,7 @@ impl PartitionReader {
             }
             Ok(())
         })?;
+        self.check_histograms(visit, go_on)?;
         for lost in partition.segments.lost() {
             let problem = format!("a segment with documents up to {} is lost", lost.end);
             visit(lost.start, SeriesId(0), Err(problem));

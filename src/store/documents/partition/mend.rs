@@ -148,6 +148,7 @@ impl Partition {
         for (start, series) in &intact.shells {
             self.set_bits(txn, *start, series)?;
         }
+        self.drop_damaged_histograms(txn)?;
         let mut segments = txn.open_table(SEGMENTS).map_err(self.fail(OPERATION))?;
         segments.retain(|_, _| false).map_err(self.fail(OPERATION))?;
         if let Some(named) = &intact.segment {

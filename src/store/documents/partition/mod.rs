@@ -5,6 +5,7 @@
 
 mod check;
 mod fold;
+pub(crate) mod histograms;
 mod mend;
 mod merge;
 pub(crate) mod reader;

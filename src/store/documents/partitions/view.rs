@@ -18,6 +18,7 @@ use crate::{
             stored::{DocumentState, StoredDocument, StoredSlot},
         },
         error::StoreError,
+        histograms::map::HistogramsOfLevel,
     },
 };
 
@@ -63,6 +64,14 @@ impl DocumentsView for PartitionsView {
         let mut scratch = self.scratch.lock();
         for reader in &self.readers {
             let outcome = reader.slots(series, &self.range, wanted, &mut scratch, out);
+            self.partitions.or_replace(&reader.partition, outcome)?;
+        }
+        Ok(())
+    }
+
+    fn histograms(&self, series: SeriesId, out: &mut HistogramsOfLevel) -> Result<(), StoreError> {
+        for reader in &self.readers {
+            let outcome = reader.histograms(series, &self.range, out);
             self.partitions.or_replace(&reader.partition, outcome)?;
         }
         Ok(())

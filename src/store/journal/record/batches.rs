@@ -8,24 +8,32 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::Record;
 use crate::{
-    model::{AcceptedBatch, BatchNumber, Deduplication, SeriesId, UnixMillis},
+    model::{
+        AcceptedBatch, BatchNumber, Deduplication, Histogram, HistogramSample, SeriesId, UnixMillis,
+    },
     store::{
-        encoding::fixed::take_bytes,
+        encoding::{
+            fixed::take_bytes,
+            varint::{put_varint, take_varint},
+        },
         journal::columns::{put_doubles, put_numbers, take_doubles, take_numbers},
     },
 };
 
 /// The first byte of a record that contains only batches.
 pub(super) const RECORD_VERSION: u8 = 1;
+/// The first byte of such a record with histograms.
+pub(super) const HISTOGRAMS_VERSION: u8 = 3;
 
 /// Appends batches that are accepted at `now` to `out` as one record.
 pub(crate) fn encode<'a>(
     now: UnixMillis,
-    batches: impl Iterator<Item = &'a AcceptedBatch>,
+    batches: impl Iterator<Item = &'a AcceptedBatch> + Clone,
     out: &mut Vec<u8>,
 ) {
     let from = out.len();
-    out.push(RECORD_VERSION);
+    let has_histograms = batches.clone().any(|batch| !batch.histograms.is_empty());
+    out.push(if has_histograms { HISTOGRAMS_VERSION } else { RECORD_VERSION });
     out.extend_from_slice(&now.0.to_le_bytes());
     for batch in batches {
         let (sender, epoch, seq) = match &batch.deduplication {
@@ -45,6 +53,9 @@ pub(crate) fn encode<'a>(
         put_numbers(batch.times.iter().copied(), out);
         put_numbers(batch.starts.iter().copied(), out);
         put_doubles(&batch.values, out);
+        if has_histograms {
+            put_histograms(&batch.histograms, out);
+        }
     }
     let check = xxh3_64(&out[from..]);
     out.extend_from_slice(&check.to_le_bytes());
@@ -59,7 +70,11 @@ pub(super) fn checked(bytes: &[u8]) -> Option<&[u8]> {
 
 /// Reads a record that contains only batches; `None` when it is damaged.
 pub(crate) fn decode(bytes: &[u8]) -> Option<Record> {
-    let mut rest = checked(bytes)?.strip_prefix(&[RECORD_VERSION])?;
+    let (version, mut rest) = checked(bytes)?.split_first()?;
+    let has_histograms = *version == HISTOGRAMS_VERSION;
+    if !has_histograms && *version != RECORD_VERSION {
+        return None;
+    }
     let now = UnixMillis(i64::from_le_bytes(take_bytes(&mut rest)?));
     let mut batches = Vec::new();
     while !rest.is_empty() {
@@ -82,12 +97,40 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Record> {
             "" => Deduplication::Never,
             _ => Deduplication::ByNumber(BatchNumber { sender: sender.into(), epoch, seq }),
         };
-        batches.push(AcceptedBatch {
-            deduplication,
-            ..take_columns(&mut rest, samples, times, starts)?
-        });
+        let mut batch =
+            AcceptedBatch { deduplication, ..take_columns(&mut rest, samples, times, starts)? };
+        if has_histograms {
+            batch.histograms = take_histograms(&mut rest, samples)?;
+        }
+        batches.push(batch);
     }
     Some(Record { batches, ..Record::at(now) })
+}
+
+/// Appends the histograms of a batch: each with the distance of its index from the previous one.
+fn put_histograms(histograms: &[HistogramSample], out: &mut Vec<u8>) {
+    put_varint(histograms.len() as u64, out);
+    let mut next = 0;
+    for HistogramSample { index, histogram } in histograms {
+        put_varint(u64::from(index.wrapping_sub(next)), out);
+        histogram.encode(out);
+        next = index.wrapping_add(1);
+    }
+}
+
+/// Reads the histograms of a batch of so many samples.
+fn take_histograms(rest: &mut &[u8], samples: usize) -> Option<Vec<HistogramSample>> {
+    let (count, mut next) = (take_varint(rest)?, 0_u32);
+    let mut histograms = Vec::new();
+    for _ in 0..count {
+        let index = next.checked_add(u32::try_from(take_varint(rest)?).ok()?)?;
+        next = index.checked_add(1)?;
+        if index as usize >= samples {
+            return None;
+        }
+        histograms.push(HistogramSample { index, histogram: Histogram::decode(rest).ok()? });
+    }
+    Some(histograms)
 }
 
 /// Reads the columns of a batch, which have these lengths.

@@ -102,7 +102,7 @@ impl Record<&AcceptedBatch> {
 
 impl<B: Borrow<AcceptedBatch>> Record<B> {
     /// Returns the batches.
-    pub(crate) fn batches(&self) -> impl Iterator<Item = &AcceptedBatch> {
+    pub(crate) fn batches(&self) -> impl Iterator<Item = &AcceptedBatch> + Clone {
         self.batches.iter().map(Borrow::borrow)
     }
 
@@ -127,7 +127,7 @@ impl Record {
     /// Reads a record; `None` when it is damaged.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         match bytes.first()? {
-            &batches::RECORD_VERSION => batches::decode(bytes),
+            &batches::RECORD_VERSION | &batches::HISTOGRAMS_VERSION => batches::decode(bytes),
             _ => sections::decode(bytes),
         }
     }

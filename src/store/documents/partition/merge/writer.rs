@@ -8,7 +8,7 @@ use redb::{ReadableTable, ReadableTableMetadata, Table, WriteTransaction};
 
 use super::fresh::{Fresh, FreshDocument};
 use crate::{
-    model::{Cell, SeriesId, UnixMillis},
+    model::{Cell, HistogramCell, SeriesId, UnixMillis},
     store::{
         documents::{
             CellSink, Merged, Slot,
@@ -34,6 +34,7 @@ const SEGMENTS_MAX: usize = 128;
 /// The documents of one partition within a transaction.
 pub(crate) struct DocumentWriter<'p, 't> {
     partition: &'p Partition,
+    txn: &'t WriteTransaction,
     table: Table<'t, u64, &'static [u8]>,
     /// The segments that the transaction names.
     segments: &'p [Arc<Segment>],
@@ -92,6 +93,7 @@ impl<'p, 't> DocumentWriter<'p, 't> {
         let has_rows = !table.is_empty().map_err(partition.fail("read"))?;
         Ok(Self {
             partition,
+            txn,
             table,
             has_rows,
             segments,
@@ -256,6 +258,19 @@ impl<'p, 't> DocumentWriter<'p, 't> {
 }
 
 impl CellSink for DocumentWriter<'_, '_> {
+    fn histograms(
+        &mut self,
+        start: UnixMillis,
+        series: SeriesId,
+        cells: &[(usize, HistogramCell)],
+    ) -> Result<(), StoreError> {
+        let (partition, replaces) = (self.partition, self.cells == Cells::Replace);
+        if !partition.write_histograms(self.txn, (start, series), (cells, replaces))? {
+            self.lost.add(start..partition.grid.next_document(start));
+        }
+        Ok(())
+    }
+
     fn lost(&mut self, times: Range<UnixMillis>) {
         self.lost.add(times);
     }

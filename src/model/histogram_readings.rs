@@ -1,0 +1,131 @@
+//! The readings of a histogram that counts up: each reading adds the growth since the previous
+//! reading in time to its slot.
+//!
+//! The first reading and the latest ones are remembered, in order of time. A late reading between
+//! two neighbours takes its part from the later one. A late reading whose neighbours are forgotten
+//! adds nothing, because the readings around it already include its part; a reset that only this
+//! reading shows is missed. See `counter`, whose rules for starts these readings share.
+
+use std::ops::Range;
+
+use super::{Histogram, ResetHint, UnixMillis, counter::Reading};
+
+/// The maximum number of remembered readings of a series.
+pub const HISTOGRAM_READINGS_MAX: usize = 4;
+
+/// A remembered reading.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HistogramReading {
+    /// The time, and the age at that time; the value is not used.
+    pub reading: Reading,
+    /// True when a reading between this one and the previous remembered one was forgotten.
+    pub follows_forgotten: bool,
+    /// The histogram.
+    pub histogram: Histogram,
+}
+
+/// The readings of one series, ascending.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct HistogramReadings(Vec<HistogramReading>);
+
+/// The effect of a reading: its increase, and the change of the increase of the reading after it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HistogramIncrease {
+    /// The growth up to the reading.
+    pub increase: Histogram,
+    /// The time of the reading after it, and the change of that reading's increase.
+    pub correction: Option<(UnixMillis, Histogram)>,
+}
+
+impl HistogramReading {
+    fn new(at: i64, start: i64, histogram: Histogram) -> Self {
+        let reading = Reading::new(at, histogram.count, start);
+        Self { reading, follows_forgotten: false, histogram }
+    }
+
+    /// Returns the growth since the previous reading, or since the start if that is recent.
+    fn increase_since(&self, before: Option<&Self>) -> Histogram {
+        let Some(before) = before else {
+            let counts = self.reading.counts_whole();
+            return if counts { self.whole() } else { nothing(&self.histogram) };
+        };
+        let restarted = self.reading.restarted_since(&before.reading);
+        let mut increase = self.whole();
+        if restarted
+            || self.histogram.detect_reset(&before.histogram)
+            || increase.subtract(&before.histogram).is_err()
+        {
+            return self.whole();
+        }
+        Histogram { hint: ResetHint::Unknown, ..increase }
+    }
+
+    fn whole(&self) -> Histogram {
+        Histogram { hint: ResetHint::Unknown, ..self.histogram.clone() }
+    }
+}
+
+/// Returns the increase of a reading that adds nothing.
+fn nothing(histogram: &Histogram) -> Histogram {
+    Histogram { hint: ResetHint::Unknown, ..histogram.emptied() }
+}
+
+impl HistogramReadings {
+    /// Returns the readings of a stored state; `None` when they are not ascending or too many.
+    pub fn restore(readings: Vec<HistogramReading>) -> Option<Self> {
+        let is_ascending = readings.is_sorted_by(|one, next| one.reading.at < next.reading.at);
+        (is_ascending && readings.len() <= HISTOGRAM_READINGS_MAX).then_some(Self(readings))
+    }
+
+    /// Returns the readings, ascending.
+    pub fn in_order(&self) -> &[HistogramReading] {
+        &self.0
+    }
+
+    /// Adds a reading of a histogram that began at `start`, Unix milliseconds, 0 if unknown.
+    pub fn observe(
+        &mut self,
+        at: UnixMillis,
+        start: i64,
+        histogram: &Histogram,
+    ) -> HistogramIncrease {
+        let new = HistogramReading::new(at.0, start, histogram.clone());
+        let position = self.0.partition_point(|known| known.reading.at < at.0);
+        let before = position.checked_sub(1).map(|index| &self.0[index]);
+        let nothing = || HistogramIncrease { increase: nothing(histogram), correction: None };
+        let correction = match self.0.get(position) {
+            None => None,
+            Some(next) if next.reading.at == at.0 || next.follows_forgotten => return nothing(),
+            // The sender's clock was set back: the decrease after the late reading is no reset.
+            Some(next)
+                if next.reading.began_before(at.0)
+                    && next.histogram.detect_reset(&new.histogram) =>
+            {
+                return nothing();
+            }
+            Some(next) => {
+                let mut change = next.increase_since(Some(&new));
+                // Both are increases up to the same reading, so they are compatible.
+                let is_known = change.subtract(&next.increase_since(before)).is_ok();
+                is_known.then_some((UnixMillis(next.reading.at), change))
+            }
+        };
+        let increase = new.increase_since(before);
+        self.0.insert(position, new);
+        if self.0.len() > HISTOGRAM_READINGS_MAX {
+            self.0.remove(1);
+            self.0[1].follows_forgotten = true;
+        }
+        HistogramIncrease { increase, correction }
+    }
+
+    /// Notes that the samples of a range of time were erased: growth within the range does not
+    /// reappear in a later reading.
+    pub fn note_erased(&mut self, range: &Range<i64>) {
+        let mut is_erased = false;
+        for known in &mut self.0 {
+            let was_erased = std::mem::replace(&mut is_erased, range.contains(&known.reading.at));
+            known.follows_forgotten |= is_erased || was_erased;
+        }
+    }
+}
