@@ -168,7 +168,10 @@ fn metadata_sets_the_kind_and_a_native_histogram_is_one_series() {
     assert_eq!(kind(&daemon, "odd_counter"), "counter");
     assert_eq!(kind(&daemon, "latency"), "histogram");
     assert_eq!(points(&daemon, "latency", "last"), [6.0]);
-    assert_eq!(daemon.query(&["series", "--metric", "latency_count"])["series"], serde_json::json!([]));
+    assert_eq!(
+        daemon.query(&["series", "--metric", "latency_count"])["series"],
+        serde_json::json!([])
+    );
     assert_eq!(refused_samples(&daemon, "bad_histogram"), 1);
 }
 

@@ -72,6 +72,9 @@ impl History {
                     total as f64
                 }
                 Kind::Gauge | Kind::Delta => f64::from(*value),
+                Kind::Histogram | Kind::GaugeHistogram | Kind::DeltaHistogram => {
+                    unreachable!("the histories have numbers")
+                }
             };
             (at, value)
         };

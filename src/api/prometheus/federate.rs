@@ -140,9 +140,11 @@ impl Exposition {
     fn finish(&mut self) {
         if self.left_out > 0 {
             let series = with_noun(self.left_out as u64, "series");
-            self.out.push_str(&format!(
-                "# {series} of native histograms left out: read them with remote read\n"
-            ));
+            self.out.extend([
+                "# ",
+                &series,
+                " of native histograms left out: read them with remote read\n",
+            ]);
         }
     }
 

@@ -89,7 +89,7 @@ mod tests {
         let spans = "a span begins before the end of the previous one, or beyond all numbers";
         assert_eq!(fault(point(0, i32::MAX, &[1])), spans);
         assert_eq!(fault(point(0, i32::MAX - 1, &[1, 1])), spans);
-        let long = fault(point(0, 0, &[0; 20_000]));
+        let long = fault(point(0, 0, &vec![0; 20_000]));
         assert_eq!(long, "more than 16384 buckets; use a coarser schema");
     }
 }

@@ -89,9 +89,10 @@ impl Naive {
         for (series, samples) in &self.samples {
             let mut before: Option<(i64, &Histogram)> = None;
             for (at, (start, histogram)) in samples {
-                let total = match kind(*series) {
-                    Kind::Histogram => increase(before, (*at, *start, histogram)),
-                    _ => histogram.clone(),
+                let total = if kind(*series) == Kind::Histogram {
+                    increase(before, (*at, *start, histogram))
+                } else {
+                    histogram.clone()
                 };
                 before = Some((*at, histogram));
                 if !granularity.keeps(UnixMillis(*at), NOW) {
@@ -192,7 +193,9 @@ fn run(set: &GranularitySet, segment_documents_min: usize, steps: &[Step]) {
                 let twice = [(); 2].map(|()| batch(&ids, *sender, *seq, &samples));
                 appender.commit(&[], &twice, NOW).unwrap();
                 if naive.accepted.insert((*sender, *seq)) {
-                    samples.iter().for_each(|sample| naive.add(sample));
+                    for sample in &samples {
+                        naive.add(sample);
+                    }
                 }
             }
             Step::Checkpoint { hours } => {

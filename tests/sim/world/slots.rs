@@ -67,6 +67,9 @@ impl ExpectedSlot {
                 (growth, &self.rates)
             }
             (Kind::Counter, _) => return Ok(false),
+            (Kind::Histogram | Kind::GaugeHistogram | Kind::DeltaHistogram, _) => {
+                unreachable!("the simulation writes numbers")
+            }
         };
         let min = values.iter().copied().fold(f64::INFINITY, f64::min);
         let max = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);

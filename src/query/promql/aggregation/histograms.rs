@@ -40,11 +40,12 @@ impl<'a> OfNumbers<'a> {
     fn replace(&self, entry: &mut Series) {
         let histograms = std::mem::replace(&mut entry.histograms, HistogramColumn::NONE);
         for (step, _) in histograms.iter() {
-            match self.operation {
-                Aggregation::Count | Aggregation::Group => entry.values[step] = 1.0,
-                _ => self.notes.inform(|| {
+            if matches!(self.operation, Aggregation::Count | Aggregation::Group) {
+                entry.values[step] = 1.0;
+            } else {
+                self.notes.inform(|| {
                     format!("ignored histogram in {} aggregation", self.operation.name())
-                }),
+                });
             }
         }
     }
@@ -107,9 +108,10 @@ impl<'a, F: Fold> SumOfBoth<'a, F> {
         let group = self.numbers.position_of(entry);
         for (step, histogram) in entry.histograms.iter() {
             let Some(state) = self.sums.get_mut(&(group, step)) else {
-                let sum = match self.is_average {
-                    true => HistogramSum::for_average(histogram),
-                    false => HistogramSum::new(histogram),
+                let sum = if self.is_average {
+                    HistogramSum::for_average(histogram)
+                } else {
+                    HistogramSum::new(histogram)
                 };
                 let is_incompatible = false;
                 self.sums.insert((group, step), GroupSum { sum, count: 1.0, is_incompatible });

@@ -87,25 +87,27 @@ impl Operating<'_> {
                     _ => self.incompatible("histogram", "float"),
                 }
             }
-            (Element::Number(number), Element::Histogram(histogram)) => match self.operator {
-                Operator::Multiply => scaled(histogram, number).into(),
-                _ => self.incompatible("float", "histogram"),
-            },
+            (Element::Number(number), Element::Histogram(histogram))
+                if self.operator == Operator::Multiply =>
+            {
+                scaled(histogram, number).into()
+            }
+            (Element::Number(_), Element::Histogram(_)) => self.incompatible("float", "histogram"),
         }
     }
 
     fn of_both(&self, left: &Arc<Histogram>, right: &Histogram) -> Combined {
-        match self.operator {
-            Operator::Add | Operator::Subtract => self.sum(left, right),
-            Operator::Equal | Operator::NotEqual => {
-                let holds = are_equal(left, right) == (self.operator == Operator::Equal);
-                match (self.return_bool, holds) {
-                    (true, _) => Combined::Number(f64::from(u8::from(holds))),
-                    (false, true) => Combined::Histogram(left.clone()),
-                    (false, false) => Combined::Nothing,
-                }
-            }
-            _ => self.incompatible("histogram", "histogram"),
+        if matches!(self.operator, Operator::Add | Operator::Subtract) {
+            return self.sum(left, right);
+        }
+        if !matches!(self.operator, Operator::Equal | Operator::NotEqual) {
+            return self.incompatible("histogram", "histogram");
+        }
+        let holds = are_equal(left, right) == (self.operator == Operator::Equal);
+        match (self.return_bool, holds) {
+            (true, _) => Combined::Number(f64::from(u8::from(holds))),
+            (false, true) => Combined::Histogram(left.clone()),
+            (false, false) => Combined::Nothing,
         }
     }
 

@@ -220,8 +220,8 @@ impl Selectors<'_> {
         slots: &mut Vec<Slot>,
     ) -> Result<(), QueryError> {
         // The cells of histograms are those of their counts, which are no numbers of the series.
-        let histograms = stretches.iter().filter(|(_, kind)| kind.is_histogram());
-        if let Some((_, kind)) = histograms.last() {
+        let last = stretches.iter().rfind(|(_, kind)| kind.is_histogram());
+        if let Some((_, kind)) = last {
             series.histogram_kind = *kind;
             self.append_histograms(view, id, series)?;
         }

@@ -104,7 +104,7 @@ pub(crate) fn call(
                 Samples::Histograms if name.ends_with("_over_time") => {
                     over_time::sum(name, window, notes)
                 }
-                Samples::Histograms => rates::rate(name, window, notes),
+                Samples::Histograms => Ok(rates::rate(name, window, notes)),
             }
         }
         "irate" | "idelta" => rates::instant(name, window, (of_numbers, arguments), notes),
@@ -116,7 +116,7 @@ pub(crate) fn call(
         }
         _ => match window.samples() {
             Samples::None | Samples::Histograms => Ok(Outcome::Nothing),
-            samples => {
+            samples @ (Samples::Numbers | Samples::Both) => {
                 if samples == Samples::Both {
                     notes.inform(|| {
                         format!(

@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Evaluates `rate`, `increase` and `delta`.
-pub(super) fn rate(name: &str, window: &MixedWindow<'_>, notes: &Notes<'_>) -> OutcomeResult {
+pub(super) fn rate(name: &str, window: &MixedWindow<'_>, notes: &Notes<'_>) -> Outcome {
     let is_delta = name == "delta";
     let is_stored = window.kind == Kind::DeltaHistogram
         || window.histograms.has_merged() && window.kind == Kind::Histogram;
@@ -32,7 +32,7 @@ pub(super) fn rate(name: &str, window: &MixedWindow<'_>, notes: &Notes<'_>) -> O
     };
     let range_s = seconds(window.numbers.range_ms());
     let per_second = |grown| if name == "rate" { divided(&grown, range_s) } else { grown };
-    Ok(increase.map_or(Outcome::Nothing, |grown| Outcome::Histogram(Arc::new(per_second(grown)))))
+    increase.map_or(Outcome::Nothing, |grown| Outcome::Histogram(Arc::new(per_second(grown))))
 }
 
 /// Returns the sum of the stored increases; those of cut slots count in part.
@@ -92,7 +92,7 @@ fn growth(
     if is_counter && readings.iter().any(|(_, reading)| is_gauge(reading)) {
         notes.warn(|| format!("this native histogram metric is not a counter: {metric:?}"));
     }
-    if !is_counter && !(is_gauge(first) && is_gauge(last)) {
+    if !(is_counter || is_gauge(first) && is_gauge(last)) {
         warn_of_counter(metric, notes);
     }
     let resets_first = is_counter && readings[1].1.detect_reset(first);
@@ -103,18 +103,14 @@ fn growth(
         return None;
     }
     let mut grown = Histogram::clone(last);
-    if !resets_first {
-        if grown.subtract(first).ok()?.has_reconciled_bounds {
-            notes.inform_of_reconciled_bounds("subtraction");
-        }
+    if !resets_first && grown.subtract(first).ok()?.has_reconciled_bounds {
+        notes.inform_of_reconciled_bounds("subtraction");
     }
     if is_counter {
         for pair in readings[skipped..].windows(2) {
             let (before, now) = (pair[0].1, pair[1].1);
-            if now.detect_reset(before) {
-                if grown.add(before).ok()?.has_reconciled_bounds {
-                    notes.inform_of_reconciled_bounds("addition");
-                }
+            if now.detect_reset(before) && grown.add(before).ok()?.has_reconciled_bounds {
+                notes.inform_of_reconciled_bounds("addition");
             }
         }
     }
@@ -154,7 +150,7 @@ pub(super) fn instant(
     if at <= before_at {
         return Ok(Outcome::Nothing);
     }
-    if window.histograms.slots.last().is_some_and(|slot| slot.is_merged()) {
+    if window.histograms.slots.last().is_some_and(TimedHistogram::is_merged) {
         notes.inform(|| {
             "irate and idelta are less exact where several samples were merged into one slot"
                 .to_owned()
@@ -165,7 +161,7 @@ pub(super) fn instant(
         let metric = window.metric;
         notes.warn(|| format!("this native histogram metric is not a counter: {metric:?}"));
     }
-    if !is_rate && !(is_gauge(before) && is_gauge(last)) {
+    if !(is_rate || is_gauge(before) && is_gauge(last)) {
         warn_of_counter(window.metric, notes);
     }
     let mut change = Histogram::clone(last);

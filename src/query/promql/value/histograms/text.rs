@@ -2,8 +2,6 @@
 //!
 //! Must never know: times, series.
 
-use std::fmt::Write as _;
-
 use crate::{model::Histogram, query::promql::value::numbers::short_text};
 
 /// Returns the text of a histogram, as Prometheus formats it.
@@ -11,15 +9,12 @@ pub(crate) fn text_of_histogram(histogram: &Histogram) -> String {
     let mut out =
         format!("{{count:{}, sum:{}", short_text(histogram.count), short_text(histogram.sum));
     for bucket in histogram.ranges() {
-        let _ = write!(
-            out,
-            ", {}{},{}{}:{}",
-            if bucket.includes_lower { '[' } else { '(' },
-            short_text(bucket.lower),
-            short_text(bucket.upper),
-            if bucket.includes_upper { ']' } else { ')' },
-            short_text(bucket.count)
-        );
+        out.push_str(if bucket.includes_lower { ", [" } else { ", (" });
+        out.push_str(&short_text(bucket.lower));
+        out.push(',');
+        out.push_str(&short_text(bucket.upper));
+        out.push_str(if bucket.includes_upper { "]:" } else { "):" });
+        out.push_str(&short_text(bucket.count));
     }
     out.push('}');
     out
