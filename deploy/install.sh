@@ -33,11 +33,13 @@ for program in "$@"; do
     esac
 done
 [ "$(uname -s)" = Linux ] || fail "Granary runs on Linux only"
+case ${DAEMON:-} in *[\"\|\\\&]*) fail "DAEMON contains characters that an address cannot" ;; esac
 [ "$(id -u)" = 0 ] || fail "run this as root, for example with sudo"
 
 remove() { # program
+    [ ! -e "/usr/bin/$1" ] || fail "$1 was installed by a package; remove it with apt or dpkg"
     if has_systemd; then systemctl disable --now "$1.service" >/dev/null 2>&1 || true; fi
-    rm -f "$bin/$1" "$bin/.$1.old" "$units/$1.service" "$share/granary/$1.service" "$share/bash-completion/completions/$1" \
+    rm -f "$bin/$1" "$bin/.$1.old" "$bin/.$1.new" "$units/$1.service" "$share/granary/$1.service" "$share/bash-completion/completions/$1" \
         "$share/zsh/site-functions/_$1" "$share/fish/vendor_completions.d/$1.fish"
     for page in "$share/man/man1/$1.1" "$share/man/man1/$1-"*.1; do
         # The pages of granary-agent begin with the name of granary.
@@ -48,7 +50,7 @@ remove() { # program
     if [ "$action" = purge ]; then
         rm -rf --one-file-system "/var/lib/$1" "/var/lib/private/$1" "/etc/granary/$(settings_of "$1")"
         rmdir /etc/granary 2>/dev/null || true
-        if getent passwd "$1" >/dev/null; then userdel "$1"; fi
+        if getent passwd "$1" >/dev/null; then userdel "$1" || say "the user $1 stays: it has processes"; fi
     fi
     say "$1 is removed"
 }
@@ -89,7 +91,7 @@ unpack() { # program; sets folder
         fail "$archive is damaged or was changed: its checksum differs from SHA256SUMS"
     tar -xzf "$work/$archive" -C "$work"
     folder=$work/${archive%.tar.gz}
-    "$folder/$1" --version >/dev/null || fail "$1 does not run on this host"
+    "$folder/$1" --version >/dev/null || fail "$1 does not run on this host; where /tmp is mounted with noexec, set TMPDIR to another folder"
 }
 
 check_settings() { # program; a new version must accept the settings before it replaces the old one
@@ -117,13 +119,16 @@ place() { # program
     if [ ! -e "/etc/granary/$settings" ]; then
         install -m 640 -o root -g "$1" "$folder/$settings" "/etc/granary/$settings"
         if [ "$1" = granary-agent ] && [ -n "${DAEMON:-}" ]; then
-            case $DAEMON in *[\"\|\\]*) fail "DAEMON contains characters that an address cannot" ;; esac
             sed -i "s|^url = .*|url = \"$DAEMON\"|" "/etc/granary/$settings"
         fi
     fi
     # The old program stays for a return, and the new one replaces it at once.
     if [ -e "$bin/$1" ]; then cp -p "$bin/$1" "$bin/.$1.old"; fi
-    install -m 755 "$folder/$1" "$bin/.$1.new" && mv "$bin/.$1.new" "$bin/$1"
+    if ! install -m 755 "$folder/$1" "$bin/.$1.new"; then
+        rm -f "$bin/.$1.new"
+        fail "cannot write into $bin; the old program stays"
+    fi
+    mv "$bin/.$1.new" "$bin/$1"
     put 644 "$share/man/man1" "$folder"/man/*.1
     put 644 "$share/bash-completion/completions" "$folder/completions/bash/$1"
     put 644 "$share/zsh/site-functions" "$folder/completions/zsh/_$1"

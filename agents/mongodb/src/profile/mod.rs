@@ -85,8 +85,8 @@ fn profile_command(since_ms: Option<i64>) -> Document {
     let Some(since_ms) = since_ms else {
         let sort = doc! { "ts": -1 };
         return doc! {
-            "find": "system.profile", "sort": sort, "projection": { "ts": 1 }, "limit": 1,
-            "singleBatch": true,
+            "find": "system.profile", "filter": { "appName": { "$ne": APP_NAME } }, "sort": sort,
+            "projection": { "ts": 1 }, "limit": 1, "singleBatch": true,
         };
     };
     let since = DateTime::from_millis(since_ms);
@@ -167,7 +167,13 @@ impl SlowOperations {
             }
         }
         let last_ms = entries.iter().map(|(time_ms, _)| *time_ms).max();
-        let position = last_ms.map_or(Position::Empty, |last_ms| {
+        let after = match position {
+            Position::Unknown => Position::Empty,
+            Position::Empty => position,
+            // The profile was dropped, or only the agent's own operations followed.
+            Position::At(seen_ms, _) => Position::At(seen_ms, 0),
+        };
+        let position = last_ms.map_or(after, |last_ms| {
             Position::At(last_ms, entries.iter().filter(|(time, _)| *time == last_ms).count())
         });
         self.positions.insert(database.to_owned(), position);

@@ -48,7 +48,10 @@ impl Target {
                     self.slow.refused.insert(NAME, (now_ms.saturating_add(wait_ms), fault));
                     break;
                 }
-                Err(fault) => return Err(fault),
+                Err(fault) => {
+                    self.slow.operations_slow.end_round(now_ms);
+                    return Err(fault);
+                }
             }
         }
         self.slow.operations_slow.end_round(now_ms);

@@ -64,6 +64,10 @@ fn a_profiler_that_is_turned_on_later_counts_from_its_first_operation() {
     assert_eq!(operations.take_problem(), None, "the profile was dropped");
     operations.note_response("shop", &batch(vec![entry(T + 25, "a", 1)]), T + 30);
     assert_eq!(count(&operations), 2.0);
+    operations.note_response("shop", &batch(vec![]), T + 40);
+    let command = operations.command("shop").unwrap();
+    let since = command.get_document("filter").unwrap().get_document("ts").unwrap();
+    assert_eq!(since.get_datetime("$gte").unwrap().timestamp_millis(), T + 25, "counts once");
 }
 
 #[test]
