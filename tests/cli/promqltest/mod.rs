@@ -215,8 +215,8 @@ fn is_counter(name: &str) -> bool {
     ["_total", "_count", "_sum", "_bucket"].iter().any(|suffix| name.ends_with(suffix))
 }
 
-/// Sends the samples of a block as Prometheus would. Non-finite values of counters are left out, because the daemon does not store them. The error names the refused
-/// samples.
+/// Sends the samples of a block as Prometheus would. Non-finite values of counters are left out,
+/// because the daemon does not store them. The error names the refused samples.
 fn send_series(daemon: &Daemon, step: i64, all: &[Series]) -> Result<(), String> {
     let encoded: Vec<_> = all
         .iter()
