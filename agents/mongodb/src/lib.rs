@@ -13,6 +13,7 @@ mod field;
 mod operations;
 mod polling;
 mod profile;
+mod profile_queries;
 mod queries;
 mod replication;
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! Slow operations, from the collection `system.profile` of each database: their number and times
 //! by collection and shape. The profiler of the server decides what is slow.
 
-mod queries;
 mod shape;
 
 use std::collections::BTreeMap;
@@ -75,7 +74,7 @@ pub(crate) struct SlowOperations {
     last_tried: String,
     shapes: BTreeMap<Key, Totals>,
     read_ms: i64,
-    next_ms: i64,
+    pub(crate) next_ms: i64,
     /// The database whose profile was overwritten before the agent read all of it.
     overwritten: Option<String>,
 }
@@ -116,7 +115,7 @@ impl SlowOperations {
     }
 
     /// Returns the databases with a profile, and the next ones to try for a profile.
-    fn due(&mut self, tries: usize) -> Vec<String> {
+    pub(crate) fn due(&mut self, tries: usize) -> Vec<String> {
         let (profiled, others): (Vec<_>, Vec<_>) =
             self.positions.iter().partition(|(_, at)| matches!(at, Position::At(..)));
         let split = others.partition_point(|(name, _)| **name <= self.last_tried);
@@ -130,7 +129,7 @@ impl SlowOperations {
     }
 
     /// Returns the query for the profile of a database.
-    fn command(&self, database: &str) -> Option<Document> {
+    pub(crate) fn command(&self, database: &str) -> Option<Document> {
         let since_ms = match self.positions.get(database)? {
             Position::Unknown => None,
             Position::Empty => Some(0),
@@ -140,7 +139,7 @@ impl SlowOperations {
     }
 
     /// Records the response to the query for a database.
-    fn note_response(&mut self, database: &str, response: &Document, now_ms: i64) {
+    pub(crate) fn note_response(&mut self, database: &str, response: &Document, now_ms: i64) {
         let batch =
             response.get_document("cursor").and_then(|cursor| cursor.get_array("firstBatch"));
         let entries: Vec<(i64, &Document)> = batch
@@ -192,7 +191,7 @@ impl SlowOperations {
     }
 
     /// Ends a round: the counters of shapes that occur later start now.
-    fn end_round(&mut self, now_ms: i64) {
+    pub(crate) fn end_round(&mut self, now_ms: i64) {
         self.read_ms = now_ms;
         self.shapes.retain(|_, totals| now_ms.saturating_sub(totals.last_ms) < IDLE_MAX_MS);
     }

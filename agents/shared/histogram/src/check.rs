@@ -4,6 +4,10 @@ use thiserror::Error;
 
 use super::{BUCKETS_MAX, Bucket, CUSTOM_BOUNDS, Histogram, SCHEMA_MAX, SCHEMA_MIN};
 
+/// The maximum number of buckets on one side of a histogram that is received. More than this is
+/// refused; more than [`super::BUCKETS_MAX`] makes the schema coarser.
+pub(crate) const SPAN_BUCKETS_MAX: usize = 16 * 1024;
+
 /// The schemas beyond [`SCHEMA_MAX`] that are lowered, as in Prometheus.
 const FINE_SCHEMA_MAX: i32 = 52;
 
@@ -30,7 +34,7 @@ pub enum HistogramFault {
     #[error("the spans do not have one bucket per count")]
     SpanLengths,
     /// There are more buckets than a request may contain.
-    #[error("more than {} buckets; use a coarser schema", super::spans::SPAN_BUCKETS_MAX)]
+    #[error("more than {} buckets; use a coarser schema", SPAN_BUCKETS_MAX)]
     TooManyBuckets,
     /// There are more custom bounds than can be stored.
     #[error("more than {BUCKETS_MAX} custom bounds; use fewer")]

@@ -1,11 +1,7 @@
 //! Spans of buckets, the form in which Prometheus sends them: gaps and numbers of buckets, with the
 //! counts in a list of their own.
 
-use super::{Bucket, HistogramFault};
-
-/// The maximum number of buckets on one side of a histogram that is received. More than this is
-/// refused; more than [`super::BUCKETS_MAX`] makes the schema coarser.
-pub(crate) const SPAN_BUCKETS_MAX: usize = 16 * 1024;
+use super::{Bucket, HistogramFault, check::SPAN_BUCKETS_MAX};
 
 /// Neighbouring buckets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,3 +1,5 @@
+//! Properties of merges, bytes and quantiles over random histograms.
+
 use proptest::prelude::*;
 
 use super::*;
