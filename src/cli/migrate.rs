@@ -15,17 +15,24 @@ use crate::{
 /// Let a data directory change between an embedded daemon and a cluster
 ///
 /// Stop the daemon first. All samples, series and objects stay: the command compares every level
-/// before and after. Each node of the cluster must be stopped in order before its directory becomes
-/// embedded. An interrupted run can be repeated.
+/// before and after. Only the directory of the node that held the store last becomes embedded, after
+/// all nodes were stopped in order: the command refuses a directory that lacks records of the log.
+/// An interrupted run can be repeated.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  granary migrate --to cluster /var/lib/granary     Then start this node on an empty database first
-  granary migrate --to embedded /var/lib/granary    Then start the daemon without cluster.uri")]
+  granary migrate --to cluster /var/lib/granary
+      Then start this node on an empty database first
+  granary migrate --to embedded --through 81723 /var/lib/granary
+      Then start the daemon without cluster.uri")]
 pub(super) struct MigrateArgs {
     /// The kind of daemon that uses the directory from now on
     #[arg(long, value_enum)]
     to: Target,
+    /// The last record of the cluster's log, for embedded: the last holder logged it when it handed
+    /// the store over
+    #[arg(long, value_name = "RECORD", required_if_eq("to", "embedded"))]
+    through: Option<u64>,
     /// The data directory
     dir: PathBuf,
 }
@@ -39,6 +46,10 @@ enum Target {
 }
 
 pub(super) fn migrate(args: &MigrateArgs) -> anyhow::Result<ExitCode> {
+    anyhow::ensure!(
+        args.through.is_none() || matches!(args.to, Target::Embedded),
+        "--through is only for --to embedded"
+    );
     let stopped = StoppedDir::claim(&args.dir, "migrate")?;
     let (home, kind, next) = match args.to {
         Target::Cluster => (
@@ -51,8 +62,8 @@ pub(super) fn migrate(args: &MigrateArgs) -> anyhow::Result<ExitCode> {
         }
     };
     let context = || format!("migrate {}", args.dir.display());
-    let report =
-        store::migrate(&stopped.medium, home, SystemClock.moment()).with_context(context)?;
+    let now = SystemClock.moment();
+    let report = store::migrate(&stopped.medium, home, args.through, now).with_context(context)?;
     // The directory belongs to no log of a cluster any more, or to none yet.
     if !report.was_done || matches!(args.to, Target::Embedded) {
         cluster::remembered::forget(&args.dir).with_context(context)?;

@@ -33,7 +33,7 @@ use super::{
 use crate::{
     publish::MongoUri,
     replication::{
-        Event, Medium, NodeName, Replica, Timing,
+        Event, Medium, NodeName, Replica, Shard, Timing,
         medium::MongoMedium,
         runner::{Connections, ReplicaHandle, Spreader, StatusReader, Writer, start},
     },
@@ -182,7 +182,7 @@ impl Node {
         let changes = Arc::new(changes);
         let refused = Arc::downgrade(&changes);
         let role = Replica::new(SHARD, node.clone(), Timing::default(), fastrand::u64(..));
-        let on_event = move |event: &Event, _: &StoreShard| note(event, &changes);
+        let on_event = move |event: &Event, shard: &StoreShard| note(event, shard, &changes);
         let handle = start(role, shard, self.connections.clone(), on_event)
             .context("start the thread of the replica")?;
         let (status, replicas) = (handle.status_reader(), Arc::new(vec![handle]));
@@ -231,7 +231,7 @@ async fn show(node: Node, status: StatusReader) {
 
 /// Notes an event of the replica; the thread of the replica ends when the lease is over, because
 /// the store must be opened again before it can follow.
-fn note(event: &Event, phase: &watch::Sender<Phase>) -> ControlFlow<()> {
+fn note(event: &Event, shard: &StoreShard, phase: &watch::Sender<Phase>) -> ControlFlow<()> {
     let holds = matches!(*phase.borrow(), Phase::Holds(_));
     match event {
         Event::Committed { .. } => {}
@@ -246,7 +246,7 @@ fn note(event: &Event, phase: &watch::Sender<Phase>) -> ControlFlow<()> {
         }
         Event::Fenced => tracing::info!("another node took the store first"),
         Event::Stopped => {
-            tracing::info!("handed the store over");
+            tracing::info!(last_record = shard.applied(), "handed the store over");
             phase.send_replace(Phase::Lost);
             return ControlFlow::Break(());
         }

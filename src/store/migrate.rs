@@ -40,13 +40,16 @@ pub struct MigrationReport {
 }
 
 /// Migrates a data directory that no process uses. A repetition continues after an interruption.
+/// `through` is the last record of the cluster's log, which a replica must have on its disk before
+/// it becomes embedded.
 ///
 /// # Errors
-/// When a file cannot be read or written, the store is empty, or the store differs afterwards: it
-/// then keeps its kind.
+/// When a file cannot be read or written, the store is empty, records are missing, or the store
+/// differs afterwards: it then keeps its kind.
 pub fn migrate(
     medium: &Arc<dyn Medium>,
     to: StoreHome,
+    through: Option<u64>,
     now: Moment,
 ) -> Result<MigrationReport, StoreError> {
     let from = match to {
@@ -60,6 +63,9 @@ pub fn migrate(
     let (before, _) = digest(medium, from, now)?;
     if before.applied() == 0 {
         return Err(mismatch("it is empty: begin with an empty data directory"));
+    }
+    if from == StoreHome::Cluster {
+        refuse_incomplete(before.applied(), through)?;
     }
     let set = |home| {
         let through = (home == StoreHome::Cluster).then(|| before.applied());
@@ -82,6 +88,25 @@ pub fn migrate(
 
 fn mismatch(problem: &str) -> StoreError {
     StoreError::Mismatch { file: JOURNAL_FILE.to_owned(), problem: problem.to_owned() }
+}
+
+/// Refuses a replica that lacks records of the log, which no other place would have.
+fn refuse_incomplete(applied: u64, through: Option<u64>) -> Result<(), StoreError> {
+    let problem = match through {
+        Some(through) if through == applied => return Ok(()),
+        Some(through) if through > applied => format!(
+            "its disk has the records up to {applied}, and lacks {} to {through}: start it as a node \
+             of its cluster, and stop it in order, after all other nodes and while it holds the \
+             store",
+            applied.saturating_add(1)
+        ),
+        Some(through) => format!(
+            "its disk has the records up to {applied}, so that {through} is not the last one of the \
+             log: stop all nodes, and read the number again"
+        ),
+        None => "the number of the last record of its log must be given".to_owned(),
+    };
+    Err(mismatch(&problem))
 }
 
 fn home_of(medium: &Arc<dyn Medium>) -> Result<StoreHome, StoreError> {
@@ -125,4 +150,18 @@ fn digest(
         return Err(mismatch("it is still in use"));
     }
     Ok((digest, levels))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_replica_must_have_exactly_the_records_of_its_log() {
+        assert!(refuse_incomplete(7, Some(7)).is_ok());
+        let text = |through| refuse_incomplete(7, through).unwrap_err().to_string();
+        assert!(text(Some(9)).contains("lacks 8 to 9"), "{}", text(Some(9)));
+        assert!(text(Some(6)).contains("6 is not the last one"), "{}", text(Some(6)));
+        assert!(text(None).contains("must be given"), "{}", text(None));
+    }
 }

@@ -7,12 +7,15 @@ use serde_json::{Value, json};
 use crate::daemon::{Daemon, granary};
 
 fn migrate(daemon: &Daemon, to: &str) -> Output {
-    let mut command = granary();
-    command.args(["migrate", "--to", to]).arg(daemon.data("")).output().unwrap()
+    migrate_through(daemon, &["--to", to])
 }
 
-fn succeed(daemon: &Daemon, to: &str) -> String {
-    let output = migrate(daemon, to);
+fn migrate_through(daemon: &Daemon, args: &[&str]) -> Output {
+    granary().arg("migrate").args(args).arg(daemon.data("")).output().unwrap()
+}
+
+fn succeed(daemon: &Daemon, args: &[&str]) -> String {
+    let output = migrate_through(daemon, args);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
@@ -43,14 +46,28 @@ fn an_embedded_store_becomes_a_replica_and_embedded_again() {
     assert!(before[0].to_string().contains("29"), "{before:?}");
     // A kill leaves records in the log.
     daemon.kill();
-    let text = succeed(&daemon, "cluster");
+    let text = succeed(&daemon, &["--to", "cluster"]);
     assert!(text.contains("compared 1m, 5m, 1h, 1d"), "{text}");
     let refused = daemon.expect_failed_start();
     assert!(refused.contains("it belongs to a replica"), "{refused}");
     // A repetition changes nothing.
-    let text = succeed(&daemon, "cluster");
+    let text = succeed(&daemon, &["--to", "cluster"]);
     assert!(text.contains("belonged to the first node"), "{text}");
-    succeed(&daemon, "embedded");
+    // A directory that may lack records of the log stays a replica.
+    let last = text.split("records up to ").nth(1).unwrap().split(';').next().unwrap();
+    let last: u64 = last.parse().unwrap();
+    let refused = |args: &[&str]| {
+        let output = migrate_through(&daemon, &[&["--to", "embedded"], args].concat());
+        assert!(!output.status.success());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let text = refused(&[]);
+    assert!(text.contains("--through"), "{text}");
+    let text = refused(&["--through", &(last + 2).to_string()]);
+    assert!(text.contains(&format!("lacks {} to {}", last + 1, last + 2)), "{text}");
+    let text = refused(&["--through", &(last - 1).to_string()]);
+    assert!(text.contains("is not the last one"), "{text}");
+    succeed(&daemon, &["--to", "embedded", "--through", &last.to_string()]);
     daemon.restart();
     assert_eq!(charts(&daemon), before);
     // Batches that were counted are known, and new ones count.

@@ -173,6 +173,7 @@ impl Inner {
                 self.matched(JOURNAL, change, session).await
             }
             Command::CreateShard { shard, log, cut } => {
+                self.index_fences(session).await?;
                 let row = rawdoc! {
                     "_id": i32::from(*shard), "log": *log, "epoch": 0_i64, "beat": 0_i64,
                     "cut": *cut as i64, "members": {},
@@ -200,6 +201,23 @@ impl Inner {
             | Command::Leave { .. }
             | Command::Strike { .. } => self.matched(SHARDS, shard_change(&command), session).await,
         }
+    }
+
+    /// Creates the journal with an index of its fences, unless it has one: the last fence is found
+    /// without a read of the records after it.
+    async fn index_fences(&self, session: &mut ClientSession) -> Result<(), Fault> {
+        let index = rawdoc! {
+            "name": "fences", "key": { "fence": 1, "_id": 1 },
+            "partialFilterExpression": { "fence": true },
+        };
+        let mut indexes = RawArrayBuf::new();
+        indexes.push(index);
+        let concern = rawdoc! { "w": "majority" };
+        let command =
+            rawdoc! { "createIndexes": JOURNAL, "indexes": indexes, "writeConcern": concern };
+        let database = self.client.database(&self.database);
+        let answer = database.run_raw_command(command).session(session).await;
+        answer.map(drop).map_err(|error| fault(&error))
     }
 
     async fn insert(

@@ -67,7 +67,7 @@ pub(super) fn decode_shard(document: &Document) -> Result<ShardRow, Fault> {
         }
         Some(row)
     };
-    read().ok_or_else(|| damaged("the row of a shard"))
+    read().ok_or_else(|| refused_row("the row of a shard", document, "log"))
 }
 
 /// Returns the row of a node.
@@ -84,7 +84,7 @@ pub(super) fn decode_node(document: &Document) -> Result<NodeRow, Fault> {
             rules: document.get_str("rules").unwrap_or_default().to_owned(),
         })
     };
-    read().ok_or_else(|| damaged("the row of a node"))
+    read().ok_or_else(|| refused_row("the row of a node", document, "run"))
 }
 
 /// Returns a number of either width, as shells and servers write both.
@@ -95,6 +95,17 @@ pub(super) fn integer(document: &Document, name: &str) -> Option<i64> {
         Bson::Double(number) if number.fract() == 0.0 => Some(*number as i64),
         _ => None,
     }
+}
+
+/// Returns the fault of a row. Rows of builds before 0.1.0 lack a field.
+fn refused_row(what: &str, row: &Document, field: &str) -> Fault {
+    if row.contains_key(field) {
+        return damaged(what);
+    }
+    Fault(format!(
+        "{what} has no {field:?}: a build before 0.1.0 wrote it, or another program. Write a snapshot \
+         with that build, and restore it into an empty database (docs/cluster.md)"
+    ))
 }
 
 fn damaged(what: &str) -> Fault {
@@ -140,7 +151,12 @@ mod tests {
         assert!(decode_shard(&row(above, 0)).is_err() && decode_shard(&row(0, above)).is_err());
         let members = doc! { "a": { "floor": 7_i64 } };
         let row = doc! { "epoch": 1.0, "beat": -1, "cut": 2, "members": members };
-        assert!(decode_shard(&row).is_err(), "a row without an identity");
+        // The rows of a build before have a remedy.
+        let Fault(text) = decode_shard(&row).unwrap_err();
+        assert!(text.contains("no \"log\"") && text.contains("empty database"), "{text}");
+        let node = doc! { "_id": "a", "addr": "", "beat": 1_i64, "rules": "" };
+        let Fault(text) = decode_node(&node).unwrap_err();
+        assert!(text.contains("no \"run\"") && text.contains("empty database"), "{text}");
         let mut row = row;
         row.insert("log", -8_i64);
         let row = decode_shard(&row).unwrap();
