@@ -285,7 +285,9 @@ fn a_late_cell_keeps_sound_cells_whose_histograms_are_damaged() {
             let is_sum = |at: &usize| bytes[*at..].starts_with(&sum.to_le_bytes());
             let positions: Vec<_> = (0..bytes.len()).filter(is_sum).collect();
             assert!(!positions.is_empty());
-            positions.into_iter().for_each(|at| bytes[at] ^= 0x10);
+            for at in positions {
+                bytes[at] ^= 0x10;
+            }
         });
         let mut faults = 0;
         let visit = &mut |_, _, cells: Result<&[Cell], String>| faults += u8::from(cells.is_err());
