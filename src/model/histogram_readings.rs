@@ -52,12 +52,22 @@ impl HistogramReading {
         let restarted = self.reading.restarted_since(&before.reading);
         let mut increase = self.whole();
         if restarted
-            || self.histogram.detect_reset(&before.histogram)
+            || self.was_reset_since(before)
             || increase.subtract(&before.histogram).is_err()
         {
             return self.whole();
         }
         Histogram { hint: ResetHint::Unknown, ..increase }
+    }
+
+    /// Returns true if the counter was reset in between. The sender's knowledge that there was no
+    /// reset does not count: it refers to the sample before, which may have been lost, and an
+    /// increase must not be negative.
+    fn was_reset_since(&self, before: &Self) -> bool {
+        if self.histogram.hint == ResetHint::NotReset {
+            return self.whole().detect_reset(&before.histogram);
+        }
+        self.histogram.detect_reset(&before.histogram)
     }
 
     fn whole(&self) -> Histogram {
@@ -99,7 +109,7 @@ impl HistogramReadings {
             // The sender's clock was set back: the decrease after the late reading is no reset.
             Some(next)
                 if next.reading.began_before(at.0)
-                    && next.histogram.detect_reset(&new.histogram) =>
+                    && next.was_reset_since(&new) =>
             {
                 return nothing();
             }
@@ -127,5 +137,27 @@ impl HistogramReadings {
             let was_erased = std::mem::replace(&mut is_erased, range.contains(&known.reading.at));
             known.follows_forgotten |= is_erased || was_erased;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn growth_is_never_negative_when_a_sender_knows_of_no_reset() {
+        let reading = |count: u32, hint| {
+            let mut histogram = Histogram { hint, ..Histogram::sketch() };
+            histogram.observe(2.0, count.into());
+            histogram
+        };
+        let mut readings = HistogramReadings::default();
+        let mut grown = |at, count, hint| {
+            readings.observe(UnixMillis(at), 0, &reading(count, hint)).increase.count
+        };
+        grown(1000, 9, ResetHint::Unknown);
+        assert_eq!(grown(2000, 11, ResetHint::NotReset), 2.0);
+        // The sample after the reset was lost.
+        assert_eq!(grown(3000, 4, ResetHint::NotReset), 4.0);
     }
 }

@@ -72,8 +72,12 @@ pub struct Room<'a> {
 }
 
 impl Room<'_> {
-    /// Takes room for batches when a rough estimate shows that they fit.
+    /// Takes room for batches when a rough estimate shows that they fit. Histograms have no rough
+    /// estimate.
     pub fn take_easily(&mut self, batches: &[AcceptedBatch]) -> bool {
+        if batches.iter().any(|batch| !batch.histograms.is_empty()) {
+            return false;
+        }
         let samples: usize = batches.iter().map(|batch| batch.values.len()).sum();
         let rough = self.waiting.saturating_add(samples * LONE_SAMPLE_BYTES);
         let fits = rough <= self.due;

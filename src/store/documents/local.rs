@@ -336,7 +336,7 @@ impl Documents for LocalDocuments {
     }
 
     fn damaged_documents(&self) -> u64 {
-        self.partitions.all().into_iter().map(|partition| partition.damage.count()).sum()
+        self.partitions.all().into_iter().map(|partition| partition.damage_count()).sum()
     }
 
     fn check(
@@ -357,7 +357,7 @@ impl Documents for LocalDocuments {
         go_on: &dyn Fn(u64) -> bool,
     ) -> Result<u64, StoreError> {
         let Some(partition) = self.partitions.get(id) else { return Ok(0) };
-        let before = partition.damage.count();
+        let before = partition.damage_count();
         let name = partition.file_path();
         let checked = partition.read().and_then(|reader| {
             let report = &mut |start, series: SeriesId, cells: Result<&[Cell], String>| {
@@ -368,7 +368,7 @@ impl Documents for LocalDocuments {
             reader.check(report, go_on)
         });
         self.partitions.or_replace(&partition, checked)?;
-        Ok(partition.damage.count().saturating_sub(before))
+        Ok(partition.damage_count().saturating_sub(before))
     }
 
     fn check_shells(

@@ -187,6 +187,11 @@ impl SeriesStates {
             return HistogramIncrease { increase: histogram.clone(), correction: None };
         }
         self.histogram_rows.insert(row_of(series));
+        // The readings were lost when the counts have earlier ones: the growth so far may have been
+        // counted already.
+        let is_lost = !self.histograms.contains_key(&series)
+            && self.ends(series).is_some_and(|(first, last)| first.at != at.0 || last.at != at.0);
+        let start = if is_lost { 0 } else { start };
         self.histograms.entry(series).or_default().observe(at, start, histogram)
     }
 

@@ -5,6 +5,27 @@ use proptest::prelude::*;
 use super::*;
 
 #[test]
+fn growth_of_histograms_whose_readings_were_lost_is_not_counted_twice() {
+    let mut states = SeriesStates::default();
+    states.add(Kind::Histogram);
+    let mut grown = |at: i64, count: u32, is_lost: bool| {
+        if is_lost {
+            states.histograms.clear();
+            states.lose_histograms(0);
+        }
+        let mut histogram = Histogram::sketch();
+        histogram.observe(2.0, count.into());
+        states.observe(SeriesId(0), UnixMillis(at), count.into(), 500, UnixMillis(0));
+        let observed = states.observe_histogram(SeriesId(0), (UnixMillis(at), 500), &histogram);
+        observed.increase.count
+    };
+    assert_eq!(grown(1000, 5, false), 5.0);
+    assert_eq!(grown(2000, 7, false), 2.0);
+    assert_eq!(grown(3000, 8, true), 0.0);
+    assert_eq!(grown(4000, 11, false), 3.0);
+}
+
+#[test]
 fn rows_survive_the_disk() {
     let mut states = SeriesStates::default();
     for index in 0..130 {

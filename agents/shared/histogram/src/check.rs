@@ -2,7 +2,9 @@
 
 use thiserror::Error;
 
-use super::{BUCKETS_MAX, Bucket, CUSTOM_BOUNDS, Histogram, SCHEMA_MAX, SCHEMA_MIN};
+use super::{
+    BUCKETS_MAX, Bucket, CUSTOM_BOUNDS, Histogram, SCHEMA_MAX, SCHEMA_MIN, bucket_index,
+};
 
 /// The maximum number of buckets on one side of a histogram that is received. More than this is
 /// refused; more than [`super::BUCKETS_MAX`] makes the schema coarser.
@@ -36,6 +38,9 @@ pub enum HistogramFault {
     /// There are more buckets than a request may contain.
     #[error("more than {} buckets; use a coarser schema", SPAN_BUCKETS_MAX)]
     TooManyBuckets,
+    /// A bucket that is not empty begins beyond the largest number.
+    #[error("bucket {0} is beyond all numbers; check its offset and the schema")]
+    BeyondNumbers(i32),
     /// There are more custom bounds than can be stored.
     #[error("more than {BUCKETS_MAX} custom bounds; use fewer")]
     TooManyBounds,
@@ -94,6 +99,7 @@ impl Histogram {
             self.schema = schema as i8;
         }
         self.normalize();
+        self.check_indexes()?;
         self.limit_stored();
         Ok(self)
     }
@@ -123,6 +129,19 @@ impl Histogram {
             return Err(HistogramFault::Sum { count: self.count, buckets: total });
         }
         Ok(())
+    }
+
+    /// Checks that numbers exist in each exponential bucket. This bounds the number of buckets at
+    /// the coarsest schema, also of merges.
+    fn check_indexes(&self) -> Result<(), HistogramFault> {
+        if self.is_custom() {
+            return Ok(());
+        }
+        let first = bucket_index(self.schema, f64::from_bits(1));
+        let known = first..=bucket_index(self.schema, f64::INFINITY);
+        let mut buckets = self.positive.iter().chain(&self.negative);
+        let beyond = buckets.find(|bucket| !known.contains(&bucket.index));
+        beyond.map_or(Ok(()), |bucket| Err(HistogramFault::BeyondNumbers(bucket.index)))
     }
 
     fn check_custom(&self) -> Result<(), HistogramFault> {

@@ -60,6 +60,26 @@ fn merged(mut left: Histogram, right: &Histogram) -> Histogram {
     left
 }
 
+fn received_schema() -> impl Strategy<Value = i32> {
+    prop_oneof![Just(-4), Just(8), -4..=52_i32]
+}
+
+/// Neighbouring buckets anywhere, in part beyond all numbers.
+fn received_side() -> impl Strategy<Value = Vec<Bucket>> {
+    let first = prop_oneof![4 => -80..80_i32, 1 => -300_000..300_000_i32, 1 => any::<i32>()];
+    let len = prop_oneof![3 => 0..100_i32, 1 => 2000..4000_i32];
+    (first, len).prop_map(|(first, len)| {
+        let indexes = first..first.saturating_add(len);
+        indexes.map(|index| Bucket { index, count: 1.0 }).collect()
+    })
+}
+
+fn decoded(histogram: &Histogram) -> Result<Histogram, Corrupt> {
+    let mut bytes = Vec::new();
+    histogram.encode(&mut bytes);
+    Histogram::decode(&mut &bytes[..])
+}
+
 proptest! {
     #[test]
     fn merge_is_associative_and_commutative(
@@ -114,6 +134,21 @@ proptest! {
         prop_assert_eq!(rest, &[7]);
         for len in 0..bytes.len() - 1 {
             prop_assert_eq!(Histogram::decode(&mut &bytes[..len]), Err(Corrupt));
+        }
+    }
+
+    #[test]
+    fn bytes_return_what_checks_accept_and_its_merges(
+        sides in prop::collection::vec((received_schema(), received_side(), received_side()), 1..5)
+    ) {
+        let mut all = Histogram::empty(SCHEMA_MIN);
+        for (schema, positive, negative) in sides {
+            let received = Histogram { positive, negative, ..Histogram::empty(0) };
+            if let Ok(accepted) = received.checked_parts(schema) {
+                prop_assert_eq!(decoded(&accepted), Ok(accepted.clone()));
+                all.merge(&accepted);
+                prop_assert_eq!(decoded(&all), Ok(all.clone()));
+            }
         }
     }
 
@@ -242,4 +277,23 @@ fn faults_are_named() {
     assert_eq!(spans(&[span(0, 2)]), HistogramFault::SpanLengths);
     assert_eq!(spans(&[span(0, 0), span(-1, 1)]), HistogramFault::Spans);
     assert_eq!(spans(&[span(i32::MAX, 0), span(9, 1)]), HistogramFault::Spans);
+}
+
+#[test]
+fn buckets_beyond_all_numbers_are_refused() {
+    let checked = |schema, indexes: &[i32]| {
+        let bucket = |index: &i32| Bucket { index: *index, count: 1.0 };
+        let positive = indexes.iter().map(bucket).collect();
+        Histogram { positive, ..Histogram::empty(0) }.checked_parts(schema)
+    };
+    let neighbours: Vec<i32> = (0..3000).collect();
+    let spread: Vec<i32> = (1..3000).map(|step| step * 700_000).collect();
+    assert_eq!(checked(-4, &neighbours), Err(HistogramFault::BeyondNumbers(66)));
+    assert_eq!(checked(-4, &spread), Err(HistogramFault::BeyondNumbers(700_000)));
+    assert_eq!(checked(8, &[262_146]), Err(HistogramFault::BeyondNumbers(262_146)));
+    // Infinity, and numbers that are too small for a bound of their own.
+    assert_eq!(checked(-4, &[65]).unwrap().positive.len(), 1);
+    assert_eq!(checked(8, &[262_145]).unwrap().positive.len(), 1);
+    assert_eq!(checked(0, &[i32::MIN]).unwrap().zero_count, 1.0);
+    assert_eq!(checked(8, &neighbours).unwrap().schema, 7);
 }

@@ -6,7 +6,7 @@ use super::{
     Bench, COARSE, FINE, HOUR, MINUTE, NOON, SUBJECTS, Subject, cell, granularities, mark,
 };
 use crate::{
-    model::{Cell, SeriesId, Span, UnixMillis},
+    model::{Cell, Histogram, HistogramCell, SeriesId, Span, UnixMillis},
     store::{
         documents::{CellSink, Columns, ShellsOfSpan, Stage, mark::Mark, stored::DocumentState},
         error::StoreError,
@@ -268,6 +268,39 @@ fn a_lost_partition_is_a_hole() {
         assert_eq!(bench.documents.holes(FINE), [grid.id.start..grid.end]);
         assert_eq!(bench.documents.mark(&grid).unwrap(), Mark::NONE);
         assert_eq!(bench.documents.partitions(), []);
+    });
+}
+
+#[test]
+fn a_late_cell_keeps_sound_cells_whose_histograms_are_damaged() {
+    each(|mut bench| {
+        let grid = bench.grid(FINE, NOON);
+        bench.merge(&grid, mark(5, grid.end.0), &vec![cell(7, NOON.0, 2.0)]).unwrap();
+        let sum = 1.234_567e77_f64;
+        let histogram = Histogram { count: 1.0, sum, ..Histogram::sketch() };
+        let cells = [(0, HistogramCell::single(5, histogram.clone(), histogram))];
+        let add = &mut |sink: &mut dyn CellSink| sink.histograms(NOON, SERIES, &cells);
+        bench.documents.merge(&grid, mark(6, grid.end.0), add).unwrap();
+        bench.change_file(&grid, |bytes| {
+            let is_sum = |at: &usize| bytes[*at..].starts_with(&sum.to_le_bytes());
+            let positions: Vec<_> = (0..bytes.len()).filter(is_sum).collect();
+            assert!(!positions.is_empty());
+            for at in positions {
+                bytes[at] ^= 0x10;
+            }
+        });
+        let mut faults = 0;
+        let visit = &mut |_, _, cells: Result<&[Cell], String>| faults += u8::from(cells.is_err());
+        bench.documents.check(grid.id, visit).unwrap();
+        assert_eq!((faults, bench.documents.damaged_documents()), (1, 1));
+        let late = NOON.plus(MINUTE).0;
+        bench.merge(&grid, mark(7, grid.end.0), &vec![cell(7, late, 4.0)]).unwrap();
+        let expected = [(NOON.0, 2.0), (late, 4.0)];
+        assert_eq!(bench.of_partition(&grid, SERIES), expected);
+        assert_eq!(bench.documents.holes(FINE), [NOON..NOON.plus(10 * MINUTE)]);
+        assert_eq!(bench.documents.drop_damage(&grid).unwrap().documents, 1);
+        assert_eq!(bench.documents.damaged_documents(), 0);
+        assert_eq!(bench.of_partition(&grid, SERIES), expected);
     });
 }
 

@@ -122,7 +122,7 @@ impl PartitionReader {
             return Ok(entries);
         }
         let (partition, file) = (&self.partition, self.partition.file.name());
-        let is_new = partition.damage.note(partition.key(start, series), || {
+        let is_new = partition.histogram_damage.note(partition.key(start, series), || {
             let series = series.0;
             tracing::error!(
                 file,
@@ -154,7 +154,7 @@ impl PartitionReader {
                 }
                 if entries::decode(bytes.value(), key.value(), |_| true).is_none() {
                     let (start, series) = partition.document_of(key.value());
-                    partition.note_damage(start, series);
+                    partition.histogram_damage.note(key.value(), || {});
                     visit(start, series, Err("its histograms are damaged".to_owned()));
                 }
             }

@@ -81,19 +81,18 @@ impl Partition {
         })?;
         dropped.shells = shells.len() as u64;
         dropped.segments = self.segments.lost().len() as u64;
-        let is_whole = self.damage.count() == 0 && dropped.segments == 0;
+        let is_whole = self.damage_count() == 0 && dropped.segments == 0;
         if is_whole && shells.is_empty() && !self.damage.is_unreadable() {
             return Ok(dropped);
         }
         let intact = if is_whole { None } else { Some(self.intact(&reader)?) };
         // When a tile is damaged, reading has found all of its documents damaged.
         let mut lost = Holes::default();
-        for key in self.damage.keys() {
-            let (start, _) = self.document_of(key);
+        for start in self.damaged_documents() {
             lost.add(start..grid.next_document(start));
         }
         self.segments.lost().into_iter().for_each(|range| lost.add(range));
-        dropped.documents = self.damage.count();
+        dropped.documents = self.damage_count();
         dropped.lost = lost.stretches().to_vec();
         let number = intact.as_ref().and_then(|intact| Some(intact.segment?.number));
         let outcome = self.file.transact(OPERATION, |txn| {
@@ -121,6 +120,7 @@ impl Partition {
             let replaced = reader.named.clone();
             drop(reader);
             self.damage.forget_noted();
+            self.histogram_damage.forget_noted();
             for entry in replaced {
                 self.segments.remove(entry.number)?;
             }

@@ -87,6 +87,8 @@ pub(crate) struct Partition {
     pub(crate) file: DatabaseFile,
     /// Keys of damaged documents, and the holes of damaged documents that were replaced.
     pub(crate) damage: Damage,
+    /// Keys of documents whose histograms are damaged. Their cells are sound.
+    pub(crate) histogram_damage: Damage,
     pub(crate) segments: Segments,
     /// The reason why the partition's files will be removed. While there is a reason, no segment
     /// replaces others. Locked while a segment replaces others.
@@ -171,8 +173,19 @@ impl Partition {
     ) -> Self {
         let layouts = Layouts::new(grid.width_ms, grid.document);
         let segments = Segments::new(medium, file.name(), &grid, numbers);
-        let (damage, removal, seen, not_worth, is_loose) = Default::default();
-        Self { grid, layouts, file, damage, segments, removal, seen, not_worth, is_loose }
+        let (damage, histogram_damage, removal, seen, not_worth, is_loose) = Default::default();
+        Self {
+            grid,
+            layouts,
+            file,
+            damage,
+            histogram_damage,
+            segments,
+            removal,
+            seen,
+            not_worth,
+            is_loose,
+        }
     }
 
     /// Returns true when the partition's files will be removed.
@@ -277,12 +290,18 @@ impl Partition {
         self.damage.note(self.key(start, series), || {});
     }
 
-    /// Returns the starts of damaged documents, ascending.
+    /// Returns the starts of documents whose cells or histograms are damaged, ascending.
     pub(crate) fn damaged_documents(&self) -> Vec<UnixMillis> {
-        let keys = self.damage.keys().into_iter();
+        let keys = self.damage.keys().into_iter().chain(self.histogram_damage.keys());
         let mut starts: Vec<_> = keys.map(|key| self.document_of(key).0).collect();
+        starts.sort_unstable();
         starts.dedup();
         starts
+    }
+
+    /// Returns the number of damaged documents, and of documents whose histograms are damaged.
+    pub(crate) fn damage_count(&self) -> u64 {
+        self.damage.count() + self.histogram_damage.count()
     }
 
     /// Returns the layout of the documents that begin at `document`.
