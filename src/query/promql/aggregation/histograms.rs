@@ -85,6 +85,8 @@ pub(super) struct SumOfBoth<'a, F> {
     numbers: FoldedGroups<'a, F>,
     /// The sums by group and time.
     sums: BTreeMap<(usize, usize), GroupSum>,
+    /// Memory of the sums in bytes.
+    sums_bytes: usize,
     is_average: bool,
     notes: Notes<'a>,
     context: &'a Context<'a>,
@@ -100,7 +102,7 @@ impl<'a, F: Fold> SumOfBoth<'a, F> {
         context: &'a Context<'a>,
     ) -> Self {
         let memory = context.bounds.keep();
-        Self { numbers, sums: BTreeMap::new(), is_average, notes, context, memory }
+        Self { numbers, sums: BTreeMap::new(), sums_bytes: 0, is_average, notes, context, memory }
     }
 
     fn add_histograms(&mut self, entry: &Series) -> Result<(), QueryError> {
@@ -114,17 +116,19 @@ impl<'a, F: Fold> SumOfBoth<'a, F> {
                     HistogramSum::new(histogram)
                 };
                 let is_incompatible = false;
+                self.sums_bytes += sum.bytes() + size_of::<GroupSum>();
                 self.sums.insert((group, step), GroupSum { sum, count: 1.0, is_incompatible });
                 continue;
             };
             state.count += 1.0;
+            let bytes_before = state.sum.bytes();
             if !state.is_incompatible && state.sum.add(histogram).is_err() {
                 state.is_incompatible = true;
                 self.notes.warn_of_mixed_buckets(entry.labels.metric());
             }
+            self.sums_bytes = self.sums_bytes + state.sum.bytes() - bytes_before;
         }
-        let bytes = self.sums.values().map(|state| state.sum.bytes() + size_of::<GroupSum>());
-        self.memory.resize(bytes.sum())
+        self.memory.resize(self.sums_bytes)
     }
 
     fn result(&self, state: &GroupSum) -> Histogram {
@@ -154,7 +158,10 @@ impl<F: Fold> Aggregator for SumOfBoth<'_, F> {
     fn finish(self: Box<Self>) -> Result<Vec<Series>, QueryError> {
         let mut results = BTreeMap::new();
         for (at, state) in &self.sums {
-            results.insert(*at, (!state.is_incompatible).then(|| self.result(state)));
+            self.context.bounds.check_time()?;
+            let result = (!state.is_incompatible).then(|| self.result(state));
+            self.context.bounds.reserve(result.as_ref().map_or(0, Histogram::bytes))?;
+            results.insert(*at, result);
         }
         let (count, notes) = (self.context.steps.count, self.notes);
         let mut series = self.numbers.into_series();

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use super::operators::Operation;
 use crate::{
     model::{Histogram, ResetHint},
+    query::QueryError,
     query::promql::{
+        context::bounds::Bounds,
         syntax::operator::Operator,
         value::{
             annotations::Notes,
@@ -34,17 +36,27 @@ pub(super) enum Combined {
 }
 
 impl Combined {
-    /// Stores the result at a time of a series.
-    pub(super) fn store(self, series: &mut Series, step: usize) {
+    /// Stores the result at a time of a series, and reserves the memory of a new histogram.
+    pub(super) fn store(
+        self,
+        series: &mut Series,
+        step: usize,
+        bounds: &Bounds<'_>,
+    ) -> Result<(), QueryError> {
         series.remove(step);
         match self {
             Self::Nothing => {}
             Self::Number(value) => series.values[step] = value,
             Self::Histogram(histogram) => {
+                // A comparison shares the histogram of its operand.
+                if Arc::strong_count(&histogram) == 1 {
+                    bounds.reserve(histogram.bytes())?;
+                }
                 let count = series.values.len();
                 series.histograms.set(step, histogram, count);
             }
         }
+        Ok(())
     }
 }
 

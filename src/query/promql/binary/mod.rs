@@ -43,12 +43,14 @@ pub(crate) fn operate(
         }
         (Value::Vector(series), Value::Scalar(numbers)) => {
             let compute = |value, number| operation.apply(value, number, value, return_bool);
-            let series = operate_on_histograms(series, &numbers, drops, (&operating, true));
+            let series =
+                operate_on_histograms(series, &numbers, drops, (&operating, true), context)?;
             Value::Vector(operate_with_numbers(series, &numbers, drops, compute))
         }
         (Value::Scalar(numbers), Value::Vector(series)) => {
             let compute = |value, number| operation.apply(number, value, value, return_bool);
-            let series = operate_on_histograms(series, &numbers, drops, (&operating, false));
+            let series =
+                operate_on_histograms(series, &numbers, drops, (&operating, false), context)?;
             Value::Vector(operate_with_numbers(series, &numbers, drops, compute))
         }
         (Value::Vector(left), Value::Vector(right)) => {
@@ -70,7 +72,8 @@ fn operate_on_histograms(
     numbers: &[f64],
     drops_metric: bool,
     (operating, is_left): (&Operating<'_>, bool),
-) -> Vec<Series> {
+    context: &Context<'_>,
+) -> Result<Vec<Series>, QueryError> {
     let is_trim = matches!(operating.operation, Operation::Trim(_));
     for entry in &mut series {
         if is_trim && entry.values.iter().any(|value| is_present(*value)) {
@@ -79,17 +82,19 @@ fn operate_on_histograms(
         if entry.histograms.is_empty() {
             continue;
         }
+        context.bounds.check_time()?;
         entry.drop_metric |= drops_metric;
         let histograms = std::mem::take(&mut entry.histograms);
         for (step, histogram) in histograms.iter() {
             let (value, number) = (Element::Histogram(histogram), Element::Number(numbers[step]));
             let (left, right) = if is_left { (value, number) } else { (number, value) };
             if let Combined::Histogram(result) = operating.apply(left, right, value) {
+                context.bounds.reserve(result.bytes())?;
                 entry.histograms.set(step, result, numbers.len());
             }
         }
     }
-    series
+    Ok(series)
 }
 
 fn operate_with_numbers(

@@ -73,7 +73,7 @@ fn operate_on_matches(
                 let labels = matching.result_labels(&left.labels, &right.labels, operation);
                 let drop_metric = left.drop_metric || matching.return_bool;
                 let mut result = Series::new(labels, drop_metric, values);
-                combine_histograms(left, right, operating, matching, &mut result);
+                combine_histograms(left, right, (operating, context), matching, &mut result)?;
                 results.add(result, matching.many)?;
                 context.bounds.check_points(results.series.len(), steps.count)?;
             }
@@ -148,13 +148,13 @@ fn combined_values(
 fn combine_histograms(
     many: &Series,
     one: &Series,
-    operating: &Operating<'_>,
+    (operating, context): (&Operating<'_>, &Context<'_>),
     matching: &Matching<'_>,
     result: &mut Series,
-) {
+) -> Result<(), QueryError> {
     let is_trim = matches!(operating.operation, Operation::Trim(_));
     if many.histograms.is_empty() && one.histograms.is_empty() && !is_trim {
-        return;
+        return Ok(());
     }
     for step in 0..result.values.len() {
         let (Some(many), Some(one)) = (many.element(step), one.element(step)) else { continue };
@@ -163,8 +163,9 @@ fn combine_histograms(
         }
         let swapped = matching.many == ManySide::Right;
         let (left, right) = if swapped { (one, many) } else { (many, one) };
-        operating.apply(left, right, left).store(result, step);
+        operating.apply(left, right, left).store(result, step, context.bounds)?;
     }
+    Ok(())
 }
 
 /// The mark for a time without a match.

@@ -72,7 +72,9 @@ impl Evaluator<'_> {
         match expression {
             Expr::Paren(paren) => self.vector_in_chunks(&paren.inner, steps, &mut visit),
             Expr::Unary(unary) => self.vector_in_chunks(&unary.inner, steps, &mut |series| {
-                visit(series_of(Value::Vector(series).negated()))
+                let value = Value::Vector(series);
+                self.bounds.reserve(value.copied_histograms_bytes())?;
+                visit(series_of(value.negated()))
             }),
             Expr::Binary(binary) => self.binary_in_chunks(binary, steps, &mut visit),
             Expr::Vector(selector) => {

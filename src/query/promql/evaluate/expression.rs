@@ -47,7 +47,11 @@ impl Evaluator<'_> {
             Expr::Number(number) => Value::Scalar(vec![number.value; steps.count]),
             Expr::Text(text) => Value::Text(text.value.clone()),
             Expr::Paren(paren) => self.value(&paren.inner, steps)?,
-            Expr::Unary(unary) => self.value(&unary.inner, steps)?.negated(),
+            Expr::Unary(unary) => {
+                let value = self.value(&unary.inner, steps)?;
+                self.bounds.reserve(value.copied_histograms_bytes())?;
+                value.negated()
+            }
             Expr::Vector(selector) => Value::Vector(self.select(selector, steps)?),
             Expr::Aggregate(aggregate) => Value::Vector(self.aggregate(aggregate, steps)?),
             Expr::Binary(binary) => self.binary(binary, steps)?,

@@ -72,7 +72,9 @@ impl Evaluator<'_> {
         let series = if count == 0 { Vec::new() } else { self.vector(&subquery.inner, &inner)? };
         for entry in &series {
             let cells = entry.values.iter().filter(|value| is_present(**value)).count();
-            self.bounds.reserve(cells * size_of::<TimedCell>())?;
+            let slots = entry.histograms.iter().count() * size_of::<TimedHistogram>();
+            let histograms = slots + entry.histograms.copied_bytes();
+            self.bounds.reserve(cells * size_of::<TimedCell>() + histograms)?;
         }
         let samples = |series: Series| CellSeries {
             labels: series.labels,

@@ -156,11 +156,16 @@ fn by_histogram(
     // Times at which a histogram has both forms, which has no result.
     let mut mixed: HashSet<(usize, usize)> = HashSet::new();
     let mut out = Vec::new();
+    let mut positions: HashMap<Labels, usize> = HashMap::new();
+    if series.iter().any(|entry| !entry.histograms.is_empty()) {
+        for (index, classic) in classics.iter().enumerate() {
+            positions.entry(classic.labels.without_metric()).or_insert(index);
+        }
+    }
     for entry in series.iter().filter(|entry| !entry.histograms.is_empty()) {
         let metric = entry.labels.metric();
         let labels = entry.labels.without_metric();
-        let is_same = |classic: &ClassicHistogram| classic.labels.without_metric() == labels;
-        let classic = classics.iter().position(is_same);
+        let classic = positions.get(&labels).copied();
         let mut values = vec![ABSENT; steps.count];
         for (step, histogram) in entry.histograms.iter() {
             let classic = classic.filter(|index| !buckets_at(&classics[*index], step).is_empty());

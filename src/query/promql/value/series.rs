@@ -134,6 +134,12 @@ impl Value {
         }
     }
 
+    /// Returns the approximate memory of copies of the native histograms in bytes.
+    pub(crate) fn copied_histograms_bytes(&self) -> usize {
+        let Self::Vector(series) = self else { return 0 };
+        series.iter().map(|entry| entry.histograms.copied_bytes()).sum()
+    }
+
     /// Repeats the value of one time for several times.
     pub(crate) fn repeated(self, count: usize) -> Self {
         let repeat = |values: Vec<f64>| vec![values.first().copied().unwrap_or(ABSENT); count];

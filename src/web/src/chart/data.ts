@@ -122,7 +122,7 @@ export function partOfPromql(
   resolution: string,
 ): Part {
   const indices = new Map(request.times.map((time, index) => [time, index]));
-  const series = matrix.result.map(({ metric, values }) => {
+  const series = matrix.result.map(({ metric, values = [] }) => {
     const { __name__: name, ...tags } = metric;
     const isNameless = name === undefined && Object.keys(tags).length === 0;
     const drawnValues: Values = request.times.map(() => null);
@@ -146,7 +146,10 @@ export function partOfPromql(
       values: drawnValues,
     };
   });
-  return { times: request.times, series, resolution, incompleteFrom: undefined, notes: [] };
+  const count = matrix.result.filter(({ histograms }) => histograms?.length).length;
+  const notes =
+    count > 0 ? [`${count} series have native histograms: draw them with histogram_quantile`] : [];
+  return { times: request.times, series, resolution, incompleteFrom: undefined, notes };
 }
 
 function numberOf(text: string): number {

@@ -28,7 +28,7 @@ export async function loadPromql(
   const request = { expression, legend: query.legend, unit, times };
   const part = partOfPromql(mergeMatrices(matrices), request, window.resolution);
   const notes = answers.flatMap(({ warnings = [], infos = [] }) => [...warnings, ...infos]);
-  return { ...part, notes };
+  return { ...part, notes: [...part.notes, ...notes] };
 }
 
 /** The evaluation times: the start of each slot, and the end of the last. */
@@ -54,10 +54,14 @@ function mergeMatrices(matrices: readonly PromqlMatrix[]): PromqlMatrix {
   const [first, ...others] = matrices;
   if (first && others.length === 0) return first;
   const series = new Map<string, PromqlMatrix["result"][number]>();
-  for (const { metric, values } of matrices.flatMap(({ result }) => result)) {
+  for (const { metric, values = [], histograms = [] } of matrices.flatMap(({ result }) => result)) {
     const name = JSON.stringify(Object.entries(metric).sort(([a], [b]) => (a < b ? -1 : 1)));
     const before = series.get(name);
-    series.set(name, { metric, values: [...(before?.values ?? []), ...values] });
+    series.set(name, {
+      metric,
+      values: [...(before?.values ?? []), ...values],
+      histograms: [...(before?.histograms ?? []), ...histograms],
+    });
   }
   return { resultType: "matrix", result: [...series.values()] };
 }

@@ -14,7 +14,9 @@ use crate::{
         },
         value::{
             annotations::Notes,
-            histograms::{HistogramReading, HistogramSum, TimedHistogram, divided, scaled},
+            histograms::{
+                HistogramReading, HistogramSum, TimedHistogram, divided, scaled, without_reset_hint,
+            },
             series::Element,
         },
     },
@@ -150,7 +152,8 @@ pub(super) fn instant(
     if at <= before_at {
         return Ok(Outcome::Nothing);
     }
-    if window.histograms.slots.last().is_some_and(TimedHistogram::is_merged) {
+    let is_merged = window.histograms.slots.last().is_some_and(TimedHistogram::is_merged);
+    if is_merged {
         notes.inform(|| {
             "irate and idelta are less exact where several samples were merged into one slot"
                 .to_owned()
@@ -165,7 +168,10 @@ pub(super) fn instant(
         warn_of_counter(window.metric, notes);
     }
     let mut change = Histogram::clone(last);
-    if !is_rate || !last.detect_reset(before) {
+    // The hint of a merged slot compares with a reading that is unknown.
+    let is_reset =
+        last.detect_reset(before) || is_merged && without_reset_hint(last).detect_reset(before);
+    if !is_rate || !is_reset {
         let Ok(difference) = change.subtract(before) else {
             notes.warn_of_mixed_buckets(window.metric);
             return Ok(Outcome::Nothing);

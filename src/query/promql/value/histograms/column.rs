@@ -73,4 +73,9 @@ impl HistogramColumn {
     pub(crate) fn bytes(&self) -> usize {
         size_of_val(&self.0[..])
     }
+
+    /// Returns the approximate memory of copies of the histograms in bytes.
+    pub(crate) fn copied_bytes(&self) -> usize {
+        self.iter().map(|(_, histogram)| histogram.bytes()).sum()
+    }
 }

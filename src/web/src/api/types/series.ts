@@ -111,10 +111,11 @@ export interface PromqlAnswer<T> {
 
 export interface PromqlMatrix {
   resultType: "matrix";
-  result: { metric: Tags; values: [number, string][] }[];
+  /** Without `values`, all values of a series are native histograms. */
+  result: { metric: Tags; values?: [number, string][]; histograms?: unknown[] }[];
 }
 
 export interface PromqlVector {
   resultType: "vector";
-  result: { metric: Tags; value: [number, string] }[];
+  result: { metric: Tags; value?: [number, string]; histogram?: unknown }[];
 }

@@ -23,7 +23,7 @@ export interface WouldFire {
  */
 export function wouldFire(matrix: PromqlMatrix, stepMs: number, forMs: number): WouldFire {
   const waitMs = forMs < stepMs ? 0 : Math.ceil(forMs / stepMs) * stepMs;
-  const bySeries = matrix.result.map(({ values }) =>
+  const bySeries = matrix.result.map(({ values = [] }) =>
     runsOf(
       values.map(([seconds]) => Math.round(seconds * 1000)),
       stepMs,
