@@ -40,7 +40,7 @@ fn version(request: &HttpRequest) -> Result<Version, Refusal> {
 fn acknowledge(answer: &RowsAnswer) -> HttpResponse {
     // Duplicates were written by an earlier request.
     let written = answer.answer.accepted + answer.answer.duplicates;
-    let histograms = (answer.contents.histograms as u64).min(written);
+    let histograms = answer.contents.histograms.min(written);
     HttpResponse::NoContent()
         .insert_header(("X-Prometheus-Remote-Write-Samples-Written", written - histograms))
         .insert_header(("X-Prometheus-Remote-Write-Histograms-Written", histograms))
