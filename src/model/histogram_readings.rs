@@ -107,10 +107,7 @@ impl HistogramReadings {
             None => None,
             Some(next) if next.reading.at == at.0 || next.follows_forgotten => return nothing(),
             // The sender's clock was set back: the decrease after the late reading is no reset.
-            Some(next)
-                if next.reading.began_before(at.0)
-                    && next.was_reset_since(&new) =>
-            {
+            Some(next) if next.reading.began_before(at.0) && next.was_reset_since(&new) => {
                 return nothing();
             }
             Some(next) => {

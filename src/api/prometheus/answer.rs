@@ -47,14 +47,11 @@ impl Answer {
 
     /// Returns the bytes of the answer's points.
     pub(super) fn bytes(&self) -> usize {
-        let all = match &self.data {
-            Data::Value(PromqlValue::Matrix(all)) => all,
-            Data::Value(PromqlValue::Vector(samples)) => {
-                let histograms = samples.iter().filter_map(|sample| sample.histogram.as_ref());
-                return histograms.map(|histogram| histogram.bytes()).sum();
-            }
-            _ => return 0,
-        };
+        if let Data::Value(PromqlValue::Vector(samples)) = &self.data {
+            let histograms = samples.iter().filter_map(|sample| sample.histogram.as_ref());
+            return histograms.map(|histogram| histogram.bytes()).sum();
+        }
+        let Data::Value(PromqlValue::Matrix(all)) = &self.data else { return 0 };
         let histograms = |series: &MatrixSeries| {
             series.histograms.iter().map(|(_, histogram)| histogram.bytes()).sum::<usize>()
         };

@@ -2,9 +2,7 @@
 
 use thiserror::Error;
 
-use super::{
-    BUCKETS_MAX, Bucket, CUSTOM_BOUNDS, Histogram, SCHEMA_MAX, SCHEMA_MIN, bucket_index,
-};
+use super::{BUCKETS_MAX, Bucket, CUSTOM_BOUNDS, Histogram, SCHEMA_MAX, SCHEMA_MIN, bucket_index};
 
 /// The maximum number of buckets on one side of a histogram that is received. More than this is
 /// refused; more than [`super::BUCKETS_MAX`] makes the schema coarser.
