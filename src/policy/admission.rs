@@ -58,12 +58,18 @@ impl RefusalReason {
     /// All reasons.
     pub const ALL: &[Self] = Self::VARIANTS;
 
-    /// Returns the series of a definition; a series of another kind is returned as well.
+    /// Returns the series of a definition of this kind; a series of another kind is returned as
+    /// well, unless one of both contains histograms and the other numbers.
     ///
     /// # Errors
-    /// The limit that prevented the registration.
-    pub fn settle(verdict: DefinitionVerdict) -> Result<SeriesId, Self> {
+    /// The limit or the kind that prevented the registration.
+    pub fn settle(verdict: DefinitionVerdict, kind: Kind) -> Result<SeriesId, Self> {
         match verdict {
+            DefinitionVerdict::KindConflict(_, known)
+                if known.is_histogram() != kind.is_histogram() =>
+            {
+                Err(Self::KindConflict)
+            }
             DefinitionVerdict::Known(id) | DefinitionVerdict::KindConflict(id, _) => Ok(id),
             DefinitionVerdict::StoreLimit => Err(Self::SeriesLimit),
             DefinitionVerdict::SenderLimit => Err(Self::SenderSeriesLimit),

@@ -189,11 +189,15 @@ impl BatchCollector {
             }
             let Unknown { new, of_other_kind } = unknown;
             if !new.is_empty() {
-                let keys: Vec<_> = new.iter().map(|series| series.key.clone()).collect();
+                let keys = new.iter().map(|series| (series.key.clone(), series.kind));
+                let keys: Vec<_> = keys.collect();
                 let verdicts = parts.writer.define(new).await?;
                 // The dictionary knows the other series from now on.
-                for (key, verdict) in keys.into_iter().zip(verdicts) {
-                    if let Err(reason) = RefusalReason::settle(verdict) {
+                for ((key, kind), verdict) in keys.into_iter().zip(verdicts) {
+                    // The next attempt changes the kind, or refuses the series.
+                    if let Err(reason) = RefusalReason::settle(verdict, kind)
+                        && reason != RefusalReason::KindConflict
+                    {
                         decided.insert(key, reason);
                     }
                 }

@@ -1,12 +1,19 @@
 //! Native histograms, which both versions send in the same message.
 //!
-//! Must never know: labels, series.
+//! Must never know: labels.
 
 use granary_exposition::wire::{Fields, Value, WireFault, packed_varints};
 
-use crate::model::{
-    Histogram, HistogramFault, Kind, ResetHint, UnixMillis,
-    histogram::{BUCKETS_MAX, ReceivedSide, Span},
+use crate::{
+    ingest::{
+        rows::{DescribedSeries, Rows},
+        series_cache::Fingerprint,
+    },
+    model::{
+        Histogram, HistogramFault, Kind, ResetHint, SeriesLimits, UnixMillis,
+        histogram::{BUCKETS_MAX, ReceivedSide, Span},
+    },
+    policy::RefusalReason,
 };
 
 /// A histogram with its time.
@@ -18,8 +25,33 @@ pub(super) struct TimedHistogram {
 }
 
 impl TimedHistogram {
+    /// Adds the histogram to the rows; `plain` is the fingerprint of numbers of the series. Only a
+    /// histogram that is neither bad nor a stale marker sets the kind of the series.
+    pub(super) fn push(
+        self,
+        rows: &mut Rows<'_>,
+        plain: Fingerprint,
+        start: i64,
+        describe: impl FnOnce(Kind, &SeriesLimits) -> Result<DescribedSeries, String>,
+    ) {
+        let kind = self.kind();
+        let own = plain.with_kind(kind);
+        match self.histogram {
+            Ok(histogram) => {
+                let describe = |limits: &SeriesLimits| describe(kind, limits);
+                let target = if histogram.is_stale() {
+                    rows.ended_series(plain, own, describe)
+                } else {
+                    rows.series(own, describe)
+                };
+                rows.push_histogram(target, self.at, Ok(histogram), start);
+            }
+            Err(fault) => rows.refuse(RefusalReason::BadHistogram, 1, || fault.to_string()),
+        }
+    }
+
     /// Returns the kind of the series.
-    pub(super) fn kind(&self) -> Kind {
+    fn kind(&self) -> Kind {
         match &self.histogram {
             Ok(histogram) if histogram.hint == ResetHint::Gauge => Kind::GaugeHistogram,
             _ => Kind::Histogram,

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     ingest::{rows::Rows, series_cache::Fingerprint},
-    model::UnixMillis,
+    model::{SeriesLimits, UnixMillis, is_stale_marker},
 };
 
 const PROTOCOL: u8 = 1;
@@ -45,16 +45,21 @@ fn series(
         return Ok(());
     }
     let mut rest = &message[labels.len()..];
-    let find = |rows: &mut Rows<'_>| {
-        rows.series(Fingerprint::new(PROTOCOL, labels), |limits| {
-            let labels = Labels::read_1(labels)?;
-            let kind = families.kind(labels.metric);
-            labels.described(kind, "", limits)
-        })
+    let describe = |limits: &SeriesLimits| {
+        let labels = Labels::read_1(labels)?;
+        let kind = families.kind(labels.metric);
+        labels.described(kind, "", limits)
     };
     let mut target = None;
+    let mut find = |rows: &mut Rows<'_>, value: f64| {
+        let plain = || Fingerprint::new(PROTOCOL, labels);
+        if is_stale_marker(value) {
+            return rows.ended_series(plain(), plain(), describe);
+        }
+        *target.get_or_insert_with(|| rows.series(plain(), describe))
+    };
     while let Some((at, value, after)) = next_plain_sample(rest) {
-        let target = *target.get_or_insert_with(|| find(rows));
+        let target = find(rows, value);
         contents.samples += 1;
         rows.push(target, at, value, 0);
         rest = after;
@@ -63,8 +68,8 @@ fn series(
     while let Some((field, value)) = fields.next_field()? {
         match field {
             2 => {
-                let target = *target.get_or_insert_with(|| find(rows));
                 let (at, value, start) = sample(value.bytes())?;
+                let target = find(rows, value);
                 contents.samples += 1;
                 rows.push(target, at, value, start);
             }
@@ -72,12 +77,10 @@ fn series(
             4 => {
                 contents.histograms += 1;
                 let sample = TimedHistogram::read(value.bytes())?;
-                let kind = sample.kind();
-                let fingerprint = Fingerprint::new(PROTOCOL, labels).with_kind(kind);
-                let target = rows.series(fingerprint, |limits| {
+                let start = sample.start;
+                sample.push(rows, Fingerprint::new(PROTOCOL, labels), start, |kind, limits| {
                     Labels::read_1(labels)?.described((kind, true), "", limits)
                 });
-                rows.push_histogram(target, sample.at, sample.histogram, sample.start);
             }
             // Labels after the samples; no sender writes them there.
             _ => {}

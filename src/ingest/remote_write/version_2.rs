@@ -11,7 +11,7 @@ use granary_exposition::{
 use super::{EntryCounts, Labels, entries, families::Type, histograms::TimedHistogram, sample};
 use crate::{
     ingest::{rows::Rows, series_cache::Fingerprint},
-    model::{Kind, SeriesLimits},
+    model::{Kind, SeriesLimits, is_stale_marker},
 };
 
 const PROTOCOL: u8 = 2;
@@ -104,22 +104,23 @@ fn series(
     while let Some((field, value)) = fields.next_field()? {
         match field {
             2 => {
-                let target = *target.get_or_insert_with(|| {
-                    let fingerprint = Fingerprint::new(PROTOCOL, fingerprint_input);
-                    rows.series(fingerprint, |limits| describe(None, limits))
-                });
                 let (at, value, start) = sample(value.bytes())?;
+                let plain = || Fingerprint::new(PROTOCOL, fingerprint_input);
+                let describe = |limits: &SeriesLimits| describe(None, limits);
+                let target = if is_stale_marker(value) {
+                    rows.ended_series(plain(), plain(), describe)
+                } else {
+                    *target.get_or_insert_with(|| rows.series(plain(), describe))
+                };
                 counts.samples += 1;
                 rows.push(target, at, value, if start == 0 { created } else { start });
             }
             3 => {
                 counts.histograms += 1;
                 let sample = TimedHistogram::read(value.bytes())?;
-                let kind = sample.kind();
-                let fingerprint = Fingerprint::new(PROTOCOL, fingerprint_input).with_kind(kind);
-                let target = rows.series(fingerprint, |limits| describe(Some(kind), limits));
                 let start = if sample.start == 0 { created } else { sample.start };
-                rows.push_histogram(target, sample.at, sample.histogram, start);
+                let plain = Fingerprint::new(PROTOCOL, fingerprint_input);
+                sample.push(rows, plain, start, |kind, limits| describe(Some(kind), limits));
             }
             4 => counts.exemplars += 1,
             _ => {}

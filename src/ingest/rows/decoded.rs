@@ -154,11 +154,13 @@ impl DecodedRows {
         verdicts: &[DefinitionVerdict],
         cache: &mut SeriesCache,
     ) -> Vec<CachedSeries> {
-        let settle = |verdict: &DefinitionVerdict| match RefusalReason::settle(*verdict) {
-            Ok(id) => CachedSeries::Series(id),
-            Err(reason) => CachedSeries::Refused(reason),
+        let settle = |(verdict, (_, info)): (&DefinitionVerdict, &(Fingerprint, SeriesInfo))| {
+            match RefusalReason::settle(*verdict, info.kind) {
+                Ok(id) => CachedSeries::Series(id),
+                Err(reason) => CachedSeries::Refused(reason),
+            }
         };
-        let settled: Vec<_> = verdicts.iter().map(settle).collect();
+        let settled: Vec<_> = verdicts.iter().zip(&self.definitions).map(settle).collect();
         // Otherwise series, possibly the new ones, were deleted or renamed since.
         if cache.generation() == self.generation {
             for ((fingerprint, _), resolved) in self.definitions.iter().zip(&settled) {

@@ -161,14 +161,40 @@ impl<'a> Rows<'a> {
             Some(CachedSeries::Refused(reason)) => Target(TargetKind::Refused(reason)),
             None => match self.new_series.get(&fingerprint) {
                 Some(index) => Target(TargetKind::New(*index)),
-                None => Target(self.look_up(fingerprint, describe)),
+                None => Target(self.look_up(fingerprint, false, describe)),
             },
         }
+    }
+
+    /// Returns the series that a stale marker ends: the known one, whatever its kind. `own`
+    /// is the fingerprint of the marker, and `plain` that of numbers of the series.
+    pub fn ended_series(
+        &mut self,
+        plain: Fingerprint,
+        own: Fingerprint,
+        describe: impl FnOnce(&SeriesLimits) -> Result<DescribedSeries, String>,
+    ) -> Target {
+        if self.exceeded.is_some() {
+            return Target(TargetKind::Refused(RefusalReason::SeriesLimit));
+        }
+        let histograms = [Kind::Histogram, Kind::GaugeHistogram];
+        let all = histograms.map(|kind| plain.with_kind(kind)).into_iter().chain([plain]);
+        if let Some(index) = all.clone().find_map(|any| self.new_series.get(&any)) {
+            return Target(TargetKind::New(*index));
+        }
+        // All cached entries of a series have its current kind.
+        let cached = all.into_iter().find_map(|any| self.cache.find(any));
+        Target(match cached {
+            Some(CachedSeries::Series(id)) => TargetKind::Series(id),
+            Some(CachedSeries::Refused(reason)) => TargetKind::Refused(reason),
+            None => self.look_up(own, true, describe),
+        })
     }
 
     fn look_up(
         &mut self,
         fingerprint: Fingerprint,
+        is_end: bool,
         describe: impl FnOnce(&SeriesLimits) -> Result<DescribedSeries, String>,
     ) -> TargetKind {
         let described = match describe(self.limits) {
@@ -183,15 +209,19 @@ impl<'a> Rows<'a> {
         if described.kind.is_histogram() && self.refuses_histograms {
             return TargetKind::Refused(RefusalReason::BadHistogram);
         }
-        // A guessed kind never turns histograms into numbers.
+        // Numbers after histograms are stored as numbers, even of a guessed kind.
         let is_guessed = |kind: &Kind| {
             !described.is_declared && kind.is_histogram() == described.kind.is_histogram()
         };
         let keeps_kind = |kind: &Kind| *kind == described.kind || is_guessed(kind);
-        let known = (self.find)(&described.key).filter(|(_, kind)| keeps_kind(kind));
-        if let Some((id, _)) = known {
-            self.cache.insert(fingerprint, CachedSeries::Series(id));
-            return TargetKind::Series(id);
+        match (self.find)(&described.key) {
+            Some((id, kind)) if keeps_kind(&kind) => {
+                self.cache.insert(fingerprint, CachedSeries::Series(id));
+                return TargetKind::Series(id);
+            }
+            // Not cached: samples with this fingerprint change the kind.
+            Some((id, _)) if is_end => return TargetKind::Series(id),
+            _ => {}
         }
         if self.definitions.len() == self.definitions_max {
             self.exceeded = Some(LimitExceeded::Series);
