@@ -23,15 +23,8 @@ use crate::{
     },
 };
 
-/// Prefix of the tables; a granularity's name follows.
-pub(crate) const HISTOGRAMS_PREFIX: &str = "histograms/";
-
 pub(super) fn table(name: &str) -> TableDefinition<'_, u64, &'static [u8]> {
     TableDefinition::new(name)
-}
-
-pub(super) fn table_name(granularity: &str) -> String {
-    format!("{HISTOGRAMS_PREFIX}{granularity}")
 }
 
 /// Reads the wanted cells of a row; the first read of a damaged row is an error, after that the row

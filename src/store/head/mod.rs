@@ -59,6 +59,8 @@ const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 const OPTIONS: FileOptions = FileOptions { cache_bytes: 8 << 20, quick_repair: true };
 /// Prefix of tables with rows; a granularity's name follows.
 pub(crate) const ROWS_PREFIX: &str = "rows/";
+/// Prefix of the tables of histograms; a granularity's name follows.
+pub(crate) const HISTOGRAMS_PREFIX: &str = "histograms/";
 /// The number of low bits of a key that contain the number of the row.
 const ROW_BITS: u32 = 26;
 
@@ -246,7 +248,7 @@ impl Head {
         let (damage, cache) = (self.damage[index.0].clone(), self.cache.clone());
         // The flag is read after the transaction began: if it is not set, the file had no table.
         let has_histograms = self.has_histograms.load(Ordering::Acquire);
-        let histograms_name = histograms::table_name(name);
+        let histograms_name = histograms_name(name);
         let granularity = index.0;
         Ok(HeadReader {
             file,
@@ -377,6 +379,11 @@ impl Head {
 
 fn rows_name(granularity: &str) -> String {
     format!("{ROWS_PREFIX}{granularity}")
+}
+
+/// Returns the name of a granularity's table of histograms.
+fn histograms_name(granularity: &str) -> String {
+    format!("{HISTOGRAMS_PREFIX}{granularity}")
 }
 
 fn rows_table(name: &str) -> TableDefinition<'_, u64, &'static [u8]> {

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use redb::{ReadableTable, TableHandle, WriteTransaction};
 
 use super::{
-    Head, META, OPTIONS, fail, histograms::HISTOGRAMS_PREFIX, rows_name, rows_table, slot_of_key,
-    slots, through,
+    HISTOGRAMS_PREFIX, Head, META, OPTIONS, fail, rows_name, rows_table, slot_of_key, slots,
+    through,
 };
 use crate::{
     model::{Granularity, UnixMillis},

@@ -4,7 +4,7 @@
 
 use redb::{ReadableTable, Table, WriteTransaction};
 
-use super::{fail, histograms::table_name, key, read_row, row::HeadRowWriter, slots};
+use super::{fail, histograms_name, key, read_row, row::HeadRowWriter, slots};
 use crate::{
     model::{Cell, SeriesId, UnixMillis},
     store::{
@@ -45,7 +45,7 @@ impl<'t> HeadWriter<'t> {
         ),
     ) -> Self {
         let (encoder, lost) = Default::default();
-        let histograms_name = table_name(granularity);
+        let histograms_name = histograms_name(granularity);
         Self {
             damage,
             holes_key,

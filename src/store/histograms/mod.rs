@@ -8,6 +8,5 @@
 pub(crate) mod cell_bytes;
 pub(crate) mod entries;
 pub(crate) mod map;
-pub(crate) mod readings_row;
 #[cfg(test)]
 mod tests;

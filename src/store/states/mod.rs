@@ -3,6 +3,7 @@
 //! Must never know: the table of the rows.
 
 mod idle;
+mod readings_row;
 mod row;
 
 use std::{
@@ -17,10 +18,7 @@ use crate::{
         counter::{Reading, RememberedReadings},
         histogram_readings::HistogramIncrease,
     },
-    store::{
-        encoding::lanes::{SERIES_PER_ROW, row_of, series_at},
-        histograms::readings_row,
-    },
+    store::encoding::lanes::{SERIES_PER_ROW, row_of, series_at},
 };
 use idle::IdleCounters;
 
