@@ -6,9 +6,6 @@ import type { Completion, CompletionSource } from "@codemirror/autocomplete";
 import { newCompleteStrategy } from "@prometheus-io/codemirror-promql";
 import { promqlFetch } from "../../api/client";
 
-/** Words of the library that the daemon's parser rejects: operators of native histograms. */
-const REMOVED_WORDS = new Set(["</", ">/"]);
-
 /** Words of the daemon that the library lacks, by a library word that fits where they fit. */
 const ADDED_WORDS: Record<string, readonly Completion[]> = {
   abs: ["holt_winters", "integral", "max_of", "min_of"].map((label) => ({
@@ -39,6 +36,5 @@ export function withDaemonWords(source: CompletionSource): CompletionSource {
 }
 
 function daemonWords(word: Completion): readonly Completion[] {
-  if (REMOVED_WORDS.has(word.label)) return [];
   return [word, ...(ADDED_WORDS[word.label] ?? [])];
 }
