@@ -27,7 +27,7 @@ const PROGRAMS: [&str; 2] = ["granary ", "curl "];
 const ENDLESS: [&str; 2] = ["granary tail", "curl -N"];
 
 /// The beginnings of commands that are only parsed, with the reason.
-const NOT_RUN: [(&str, &str); 43] = [
+const NOT_RUN: [(&str, &str); 42] = [
     ("(cd src/web", "builds for minutes, and writes to the home directory"),
     (".ci/run", "runs this test"),
     ("./deploy/quickstart.sh", "builds for minutes and runs until Ctrl-C; it is parsed below"),
@@ -65,7 +65,6 @@ const NOT_RUN: [(&str, &str); 43] = [
     ),
     ("granary rules replay /etc", "rules that are installed, see replay.rs"),
     ("granary silence expire", "ids are made up, see silences.rs"),
-    ("granary serve", "every test starts a daemon this way"),
     ("granary user", "users are made once, see access/people.rs"),
     ("influx_inspect", "needs InfluxDB's files; what it writes is imported in the next line"),
     ("mongodump", "needs a MongoDB server; what it writes is imported in the next line"),
