@@ -42,6 +42,7 @@ const SETTINGS =
 const DASHBOARD: Dashboard = {
   schema: 1,
   title: "All there is",
+  folder: "Hosts",
   range: "1h",
   resolution: "1m",
   variables: [{ name: "host", tag: "host", metric: "system_load_1m", multi: true }],
@@ -63,6 +64,19 @@ const DASHBOARD: Dashboard = {
       ],
     },
     { kind: "text", id: "b", title: "Words", x: 6, y: 0, w: 6, h: 6, text: "*words*" },
+    { kind: "row", id: "c", title: "Each host", x: 0, y: 6, w: 12, h: 1, folded: true },
+    {
+      kind: "gauge",
+      id: "d",
+      title: "Load now",
+      ...{ x: 0, y: 7, w: 6, h: 6 },
+      repeat: "host",
+      reduce: "avg",
+      min: 0,
+      max: 8,
+      thresholds: [{ level: "good" }, { from: 4, level: "warn" }],
+      queries: [{ kind: "metric", metric: "m", tags: "" }],
+    },
   ],
 };
 
@@ -83,6 +97,12 @@ test("answers have exactly the fields that the page's types declare", async ({ s
   const disk = { metric: "disk_partition_space_percent_used", time: NOW - MINUTE, value: 7 };
   await daemon.postSamples([{ ...disk, tags: { host: HOST, mount: "/" } }]);
   await daemon.postSamples([{ metric: "pulse", tags: {}, time: Date.now(), value: 1 }]);
+  const exported = await fetch(`${daemon.url}/v1/metrics`, {
+    method: "POST",
+    headers: { "content-type": "application/x-protobuf" },
+    body: new Uint8Array(histogramExport("latency", NOW)),
+  });
+  expect(exported.status).toBe(200);
   await daemon.postPings([ping(HOST), ping("gone", { sent: NOW - HOUR })]);
   const daemonWithoutReceivers = await startDaemon();
   const closedDaemon = await startDaemon(ACCESS);
@@ -120,6 +140,23 @@ test("answers have exactly the fields that the page's types declare", async ({ s
   expect(typeFaults([...values.values(), ...valuesWithWarnings.values()])).toEqual([]);
 });
 
+/** An OpenTelemetry export of an exponential histogram with three observations in one bucket. */
+function histogramExport(metric: string, time: number): Buffer {
+  const field = (number: number, bytes: Buffer) =>
+    Buffer.concat([Buffer.from([(number << 3) | 2, bytes.length]), bytes]);
+  const fixed = (number: number, value: bigint) => {
+    const bytes = Buffer.alloc(9, (number << 3) | 1);
+    bytes.writeBigUInt64LE(value, 1);
+    return bytes;
+  };
+  const buckets = field(8, field(2, Buffer.from([3])));
+  const point = [fixed(3, BigInt(time) * 1_000_000n), fixed(4, 3n), buckets];
+  const cumulative = Buffer.from([2 << 3, 2]);
+  const histogram = Buffer.concat([field(1, Buffer.concat(point)), cumulative]);
+  const described = Buffer.concat([field(1, Buffer.from(metric)), field(10, histogram)]);
+  return field(1, field(2, field(2, described)));
+}
+
 async function requestSeries() {
   const range = { start: NOW - HOUR, end: NOW + MINUTE };
   const slots: ChartParams = { resolution: "1m", ...range };
@@ -129,6 +166,7 @@ async function requestSeries() {
   const ranked = { merge: true, group_by: "host", top: 1, by: "avg" };
   await api.chart({ ...params, tags: `host=${HOST}`, display: "avg,max", ...ranked });
   await api.chart({ ...slots, metrics: "system_load_1m,system_load_5m", bottom: 1 });
+  await api.moved({ tags: `host=${HOST}`, start: NOW - 10 * MINUTE, end: NOW + MINUTE });
   await api.series({ metric: "system_load_1m", tags: `host=${HOST}` });
   await api.find({ q: "load", limit: 5 });
   await api.facets({ metric: "system_load_1m", tags: `host=${HOST}` });
@@ -140,6 +178,8 @@ async function requestSeries() {
   await api.removeHost("gone");
   const [start, end] = [range.start / 1000, range.end / 1000];
   await api.queryRange({ query: "rate(system_load_1m[5m])", start, end, step: 60 });
+  await api.queryRange({ query: "latency", start, end, step: 60 });
+  await api.query({ query: "latency", time: NOW / 1000 });
   await api.formatQuery("up  +1");
   await api.query({ query: "quantile(2, system_load_1m)", time: end });
 }
