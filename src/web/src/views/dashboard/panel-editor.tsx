@@ -2,7 +2,6 @@
 import { useSignal } from "@preact/signals";
 import { useCallback } from "preact/hooks";
 import type { ChartPanel, Panel, TextPanel, Variable } from "../../api/types";
-import { Chart } from "../../chart/chart";
 import type { Failure } from "../../chart/data";
 import type { TimeFrame } from "../../chart/frame";
 import { Dialog, DialogFoot, TextField } from "../../parts/dialog";
@@ -12,9 +11,9 @@ import { Facets } from "../../queries/facets";
 import { NumberChoice } from "../../queries/number-choice";
 import { NO_METRIC, QueryRows } from "../../queries/query-rows";
 import { expandQueries, type ChosenValues } from "../../queries/variables";
+import { PanelChart } from "./panel-chart";
 import { PanelOptions } from "./panel-options";
 import { Text } from "./text";
-import { thresholdLines } from "./thresholds";
 import { isChart, ValuesPanel } from "./values/values-panel";
 
 interface Props<P extends Panel> {
@@ -135,18 +134,12 @@ function Preview({ panel, frame, chosen, onFailures }: PreviewProps) {
     );
   }
   return (
-    <Chart
+    <PanelChart
       id="preview"
       title="Preview"
-      queries={expandQueries(panel.queries, chosen)}
+      panel={panel}
       frame={frame}
-      display={panel.display}
-      stacked={panel.stacked}
-      log={panel.log}
-      unit={panel.unit}
-      thresholds={thresholdLines(panel)}
-      heat={panel.kind === "heatmap"}
-      fill
+      chosen={chosen}
       onFailures={onFailures}
     />
   );

@@ -3,16 +3,15 @@ import { useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import { valuesOfTag } from "../../api/client";
 import { useResource } from "../../api/resource";
-import type { ChartPanel, Dashboard, Panel, RowPanel } from "../../api/types";
+import type { Dashboard, Panel, RowPanel } from "../../api/types";
 import { useSteady } from "../../app/steady";
-import { Chart } from "../../chart/chart";
 import type { TimeFrame } from "../../chart/frame";
 import { Icon } from "../../parts/icon";
-import { expandQueries, expandTitle, type ChosenValues } from "../../queries/variables";
+import { expandTitle, type ChosenValues } from "../../queries/variables";
 import { GridView, panelLabel, type PanelAction } from "./grid-view";
+import { PanelChart } from "./panel-chart";
 import { shownPanels } from "./rows";
 import { Text } from "./text";
-import { thresholdLines } from "./thresholds";
 import { isChart, ValuesPanel } from "./values/values-panel";
 
 interface Props {
@@ -112,38 +111,14 @@ interface PanelProps {
 function PanelView({ panel, frame, chosen: shared, own }: PanelProps) {
   const chosen = useSteady({ ...shared, ...own });
   if (panel.kind !== "text") {
-    const View = isChart(panel.kind) ? ChartView : ValuesPanel;
-    return <View panel={panel} frame={frame} chosen={chosen} />;
+    if (!isChart(panel.kind)) return <ValuesPanel panel={panel} frame={frame} chosen={chosen} />;
+    const title = expandTitle(panel.title, chosen) || "Chart";
+    return <PanelChart id={panel.id} title={title} panel={panel} frame={frame} chosen={chosen} />;
   }
   return (
     <div class="text-panel" tabIndex={0} role="group" aria-label={panelLabel(panel)}>
       {panel.title ? <h2>{expandTitle(panel.title, chosen)}</h2> : null}
       <Text text={panel.text} />
     </div>
-  );
-}
-
-interface ChartViewProps {
-  panel: ChartPanel;
-  frame: TimeFrame;
-  chosen: ChosenValues;
-}
-
-function ChartView({ panel, frame, chosen }: ChartViewProps) {
-  const queries = useMemo(() => expandQueries(panel.queries, chosen), [panel.queries, chosen]);
-  return (
-    <Chart
-      id={panel.id}
-      title={expandTitle(panel.title, chosen) || "Chart"}
-      queries={queries}
-      frame={frame}
-      display={panel.display}
-      stacked={panel.stacked}
-      log={panel.log}
-      unit={panel.unit}
-      thresholds={thresholdLines(panel)}
-      heat={panel.kind === "heatmap"}
-      fill
-    />
   );
 }
