@@ -7,9 +7,7 @@ use std::ops::Range;
 
 use redb::{ReadOnlyTable, ReadableTable, TableDefinition, TableError};
 
-use super::{
-    HEAD_FILE, fail, key, reader::HeadReader, row_of_key, slot_of_key, slots, writer::HeadWriter,
-};
+use super::{fail, key, note_damage, reader::HeadReader, row_of_key, slots, writer::HeadWriter};
 use crate::{
     model::{HistogramCell, SeriesId, UnixMillis},
     store::{
@@ -38,21 +36,8 @@ fn read(
     if let Some(entries) = entries::decode(bytes, key, is_wanted) {
         return Ok(entries);
     }
-    let (first_series, slot) = (series_at(row_of_key(key), 0).0, slot_of_key(key));
-    let is_new = damage.note(key, || {
-        tracing::error!(
-            file = HEAD_FILE,
-            first_series,
-            %slot,
-            "a row of histograms is damaged: they are missing at its granularity"
-        );
-    });
-    if !is_new {
-        return Ok(Entries::new());
-    }
-    let part =
-        format!("the histograms of the row that begins with series {first_series}, at {slot},");
-    Err(StoreError::DamagedPart { file: HEAD_FILE.to_owned(), part })
+    note_damage(damage, key, "histograms")?;
+    Ok(Entries::new())
 }
 
 impl HeadReader {

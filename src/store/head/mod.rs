@@ -438,19 +438,30 @@ fn read_row<'a>(
     if row.is_some() {
         return Ok(row);
     }
+    note_damage(damage, key, "samples")?;
+    Ok(None)
+}
+
+/// Notes that the `content` of a row is damaged.
+///
+/// # Errors
+/// When the damage is found for the first time: it is then logged and counted.
+fn note_damage(damage: &Damage, key: u64, content: &str) -> Result<(), StoreError> {
     let (first_series, slot) = (series_at(row_of_key(key), 0).0, slot_of_key(key));
     let is_new = damage.note(key, || {
         tracing::error!(
             file = HEAD_FILE,
             first_series,
             %slot,
-            "a row is damaged: the samples in it are missing at its granularity"
+            "a row is damaged: the {content} in it are missing at its granularity"
         );
     });
     if !is_new {
-        return Ok(None);
+        return Ok(());
     }
-    let part = format!("the row that begins with series {first_series}, in the slot at {slot},");
+    let part = format!(
+        "the {content} of the row that begins with series {first_series}, in the slot at {slot},"
+    );
     Err(StoreError::DamagedPart { file: HEAD_FILE.to_owned(), part })
 }
 
