@@ -164,7 +164,8 @@ fn metadata_sets_the_kind_and_a_native_histogram_is_one_series() {
     bytes(4, &histogram(7, at + 1000), &mut latency);
     let mut body = message(|out| bytes(3, &metadata, out));
     body.extend(request(&[series(&[("__name__", "odd_counter")], &[(at, 5.0)]), latency]));
-    assert_eq!(write(&daemon, V1, &body).status, 204);
+    let written = write(&daemon, V1, &body);
+    assert_eq!((written.status, written.samples), (204, Some(1)), "besides a histogram");
     assert_eq!(kind(&daemon, "odd_counter"), "counter");
     assert_eq!(kind(&daemon, "latency"), "histogram");
     assert_eq!(points(&daemon, "latency", "last"), [6.0]);

@@ -75,8 +75,8 @@ fn series(
             }
             3 => contents.exemplars += 1,
             4 => {
-                contents.histograms += 1;
                 let sample = TimedHistogram::read(value.bytes())?;
+                contents.histograms += u64::from(sample.histogram.is_ok());
                 let start = sample.start;
                 sample.push(rows, Fingerprint::new(PROTOCOL, labels), start, |kind, limits| {
                     Labels::read_1(labels)?.described((kind, true), "", limits)

@@ -116,8 +116,8 @@ fn series(
                 rows.push(target, at, value, if start == 0 { created } else { start });
             }
             3 => {
-                counts.histograms += 1;
                 let sample = TimedHistogram::read(value.bytes())?;
+                counts.histograms += u64::from(sample.histogram.is_ok());
                 let start = if sample.start == 0 { created } else { sample.start };
                 let plain = Fingerprint::new(PROTOCOL, fingerprint_input);
                 sample.push(rows, plain, start, |kind, limits| describe(Some(kind), limits));
