@@ -31,10 +31,17 @@ impl Server {
 
     pub(super) fn restart(&mut self) {
         let path = |name: &str| self.dir.path().join(name);
-        let log: &Path = &path("server.log");
-        self.process = Some(start_with(self.port, &path("db"), log, &["--sync-on-commit"]));
-        let port = self.port;
-        wait_until("the server", || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
+        let (port, log, storage) = (self.port, path("server.log"), path("db"));
+        let start = || start_with(port, &storage, &log, &["--sync-on-commit"]);
+        let mut process = start();
+        wait_until("the server", || {
+            // A connection of a client can have the port for a while; then the server ends.
+            if process.0.try_wait().unwrap().is_some() {
+                process = start();
+            }
+            std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
+        });
+        self.process = Some(process);
     }
 
     pub(super) fn kill(&mut self) {
