@@ -110,15 +110,7 @@ impl Client {
         job: &Job,
         request: &FetchRequest<'_>,
     ) -> Result<(Format, Box<dyn Read>), String> {
-        let headers = job_headers(job)?;
-        let watch = Stopwatch::start();
-        let mut response = self.send(job, request, &headers, request.timeout);
-        let time_left = watch.left_of(request.timeout);
-        if response.as_ref().is_err_and(was_closed) && !time_left.is_zero() {
-            // The target has closed the idle connection, for example because it was restarted.
-            response = self.send(job, request, &headers, time_left);
-        }
-        let answer = response.map_err(|cause| self.describe(&cause))?;
+        let answer = self.respond(job, request)?;
         if answer.status() != 200 {
             return Err(format!("the target answered {}", answer.status()));
         }
@@ -128,14 +120,44 @@ impl Client {
             Some(fallback) if !Format::is_named(content_type) => fallback.format(),
             _ => Format::of_content_type(content_type),
         };
-        let is_gzip =
-            text(CONTENT_ENCODING).is_some_and(|encoding| encoding.eq_ignore_ascii_case("gzip"));
-        let raw_body = answer.into_body().into_reader();
-        let answer: Box<dyn Read> =
-            if is_gzip { Box::new(MultiGzDecoder::new(raw_body)) } else { Box::new(raw_body) };
-        let limit = job.body_bytes_max();
-        Ok((format, Box::new(LimitedResponse { answer, limit, bytes_left: limit })))
+        Ok((format, body(job, answer)))
     }
+
+    /// Sends a request to any URL, and returns the status and the body of any response.
+    ///
+    /// # Errors
+    /// The reason why there is no response.
+    pub(crate) fn open(
+        &self,
+        job: &Job,
+        request: &FetchRequest<'_>,
+    ) -> Result<(u16, Box<dyn Read>), String> {
+        let answer = self.respond(job, request)?;
+        Ok((answer.status().as_u16(), body(job, answer)))
+    }
+
+    fn respond(&self, job: &Job, request: &FetchRequest<'_>) -> Result<Response<Body>, String> {
+        let headers = job_headers(job)?;
+        let watch = Stopwatch::start();
+        let mut response = self.send(job, request, &headers, request.timeout);
+        let time_left = watch.left_of(request.timeout);
+        if response.as_ref().is_err_and(was_closed) && !time_left.is_zero() {
+            // The target has closed the idle connection, for example because it was restarted.
+            response = self.send(job, request, &headers, time_left);
+        }
+        response.map_err(|cause| self.describe(&cause))
+    }
+}
+
+/// Returns the decompressed body of a response, within the limit of the job.
+fn body(job: &Job, answer: Response<Body>) -> Box<dyn Read> {
+    let encoding = answer.headers().get(CONTENT_ENCODING).and_then(|value| value.to_str().ok());
+    let is_gzip = encoding.is_some_and(|encoding| encoding.eq_ignore_ascii_case("gzip"));
+    let raw_body = answer.into_body().into_reader();
+    let answer: Box<dyn Read> =
+        if is_gzip { Box::new(MultiGzDecoder::new(raw_body)) } else { Box::new(raw_body) };
+    let limit = job.body_bytes_max();
+    Box::new(LimitedResponse { answer, limit, bytes_left: limit })
 }
 
 /// A response with a size limit.

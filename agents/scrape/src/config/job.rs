@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 use granary_agent_kit::relabel::Rule;
 use serde::Deserialize;
 
-use super::{BODY_BYTES_MAX, Size, Span, known::IgnoredSetting};
+use super::{BODY_BYTES_MAX, KubernetesDiscovery, Size, Span, known::IgnoredSetting};
 
 /// The default interval of Prometheus.
 const DEFAULT_INTERVAL: Duration = Duration::from_secs(60);
@@ -79,6 +79,7 @@ pub(crate) struct Job {
     pub(crate) file_sd_configs: Vec<FileDiscovery>,
     pub(crate) dns_sd_configs: Vec<DnsDiscovery>,
     pub(crate) http_sd_configs: Vec<HttpDiscovery>,
+    pub(crate) kubernetes_sd_configs: Vec<KubernetesDiscovery>,
     pub(crate) relabel_configs: Vec<Rule>,
     pub(crate) metric_relabel_configs: Vec<Rule>,
     pub(crate) body_size_limit: Size,
@@ -128,6 +129,7 @@ impl Default for Job {
             file_sd_configs: Vec::new(),
             dns_sd_configs: Vec::new(),
             http_sd_configs: Vec::new(),
+            kubernetes_sd_configs: Vec::new(),
             relabel_configs: Vec::new(),
             metric_relabel_configs: Vec::new(),
             body_size_limit: Size::default(),
@@ -186,9 +188,11 @@ impl Job {
         }
     }
 
-    /// Returns the credentials for targets and for HTTP service discovery.
+    /// Returns the credentials for targets and for service discovery.
     pub(super) fn credentials_mut(&mut self) -> Vec<Credentials<'_>> {
-        let Self { basic_auth, authorization, tls_config, http_sd_configs, .. } = self;
+        let Self { basic_auth, authorization, tls_config, .. } = self;
+        let (http_sd_configs, clusters) =
+            (&mut self.http_sd_configs, &mut self.kubernetes_sd_configs);
         let discoveries = http_sd_configs.iter_mut().map(|list| Credentials {
             basic_auth: &mut list.basic_auth,
             authorization: &mut list.authorization,
@@ -196,6 +200,7 @@ impl Job {
         });
         std::iter::once(Credentials { basic_auth, authorization, tls_config })
             .chain(discoveries)
+            .chain(clusters.iter_mut().map(KubernetesDiscovery::credentials_mut))
             .collect()
     }
 
@@ -210,6 +215,7 @@ impl Job {
                 return Err("tls_config: cert_file and key_file belong together".to_owned());
             }
         }
+        self.kubernetes_sd_configs.iter().try_for_each(KubernetesDiscovery::check)?;
         if let Some(url) = &self.proxy_url {
             ureq::Proxy::new(url).map_err(|_| "proxy_url: use http://HOST:PORT".to_owned())?;
         }

@@ -17,7 +17,7 @@ impl<'de> Deserialize<'de> for IgnoredSetting {
 }
 
 /// Alternatives to unsupported keys.
-const ALTERNATIVES: [(&str, &str); 14] = [
+const ALTERNATIVES: [(&str, &str); 15] = [
     (
         "remote_write",
         "the agent sends samples to --url, and to other daemons with --also: remove the key, or \
@@ -42,6 +42,7 @@ const ALTERNATIVES: [(&str, &str); 14] = [
     ("proxy_from_environment", "set proxy_url"),
     ("proxy_connect_header", "put user and password into proxy_url"),
     ("username_file", "set username"),
+    ("kubeconfig_file", "set api_server, authorization.credentials_file and tls_config.ca_file"),
     ("credentials_ref", "use credentials_file"),
 ];
 const DISCOVERY_ALTERNATIVE: &str = "list the targets in static_configs, or let a tool list them \

@@ -6,6 +6,7 @@
 
 mod job;
 mod known;
+mod kubernetes;
 mod shard;
 mod units;
 
@@ -24,9 +25,10 @@ use self::{
 };
 
 pub(crate) use job::{
-    Credentials, DnsDiscovery, FileDiscovery, Group, Header, HttpDiscovery, Job, Protocol,
-    RecordType, Tls,
+    Authorization, Credentials, DnsDiscovery, FileDiscovery, Group, Header, HttpDiscovery, Job,
+    Protocol, RecordType, Tls,
 };
+pub(crate) use kubernetes::{KubernetesDiscovery, Role, Selector};
 pub use shard::Shard;
 pub(crate) use units::{Size, Span, parse_span};
 

@@ -77,8 +77,12 @@ fn unsupported_settings_are_rejected_with_their_name_and_line() {
     check("global: {}\nremote_write:\n  - url: http://x\n", &["remote_write", "--also", "line 2"]);
     check("alerts: {}\n", &["alerts", "line 1"]);
     check("scrape_config_files: [a.yml]\n", &["scrape_configs here", "line 1"]);
-    let kubernetes = "    kubernetes_sd_configs: [{role: pod}]\n";
-    check(&job(kubernetes), &["kubernetes_sd_configs", "http_sd_configs", "line 3"]);
+    let kubernetes = |more: &str| job(&format!("    kubernetes_sd_configs: [{{{more}}}]\n"));
+    check(&kubernetes("kubeconfig_file: x"), &["set api_server", "line 3"]);
+    check(&kubernetes("api_server: x"), &["role"]);
+    check(&kubernetes("role: pod, api_server: x"), &["\"x\"", "https://"]);
+    check(&kubernetes("role: pod, namespaces: {names: [../a]}"), &["\"../a\"", "namespace"]);
+    check(&kubernetes("role: pod, selectors: [{role: node}]"), &["Pod", "Node"]);
     check(&job("    consul_sd_configs: []\n"), &["consul_sd_configs", "file_sd_configs", "line 3"]);
     check(&job("    proxy_url: '::'\n"), &["proxy_url", "http://HOST:PORT"]);
     check(&job("    proxy_from_environment: true\n"), &["set proxy_url", "line 3"]);

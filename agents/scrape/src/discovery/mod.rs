@@ -1,16 +1,17 @@
-//! Discovery of targets: lists in the settings, files, DNS, HTTP.
+//! Discovery of targets: lists in the settings, files, DNS, HTTP, Kubernetes.
 //!
 //! Must never know: how targets are used.
 
 mod dns;
 mod files;
 mod http;
+mod kubernetes;
 
 use std::{collections::BTreeMap, time::Duration};
 
 use granary_agent_kit::relabel::Labels;
 
-pub(crate) use dns::{Resolver, fuzz};
+pub(crate) use dns::Resolver;
 
 use crate::config::{DnsDiscovery, FileDiscovery, Group, Job};
 
@@ -26,6 +27,7 @@ pub(crate) enum Source {
     Files(files::Files),
     Dns(dns::DnsNames),
     Http(http::HttpEntry),
+    Kubernetes(Box<kubernetes::Kubernetes>),
 }
 
 impl Source {
@@ -39,7 +41,10 @@ impl Source {
         let names = names.map(|settings: DnsDiscovery| Self::Dns(dns::DnsNames(settings)));
         let entry =
             job.http_sd_configs.iter().map(|settings| Self::Http(http::HttpEntry::new(settings)));
-        lists.into_iter().chain(files).chain(names).chain(entry).collect()
+        let clusters = job.kubernetes_sd_configs.iter();
+        let clusters = clusters
+            .map(|settings| Self::Kubernetes(Box::new(kubernetes::Kubernetes::new(settings))));
+        lists.into_iter().chain(files).chain(names).chain(entry).chain(clusters).collect()
     }
 
     /// Returns the refresh interval, or `None` for a constant source.
@@ -49,6 +54,7 @@ impl Source {
             Self::Files(_) => Some(FILE_CHECK_INTERVAL),
             Self::Dns(names) => Some(names.0.refresh_interval.0.max(Duration::from_secs(1))),
             Self::Http(entry) => Some(entry.interval()),
+            Self::Kubernetes(_) => Some(kubernetes::Kubernetes::interval()),
         }
     }
 
@@ -60,8 +66,15 @@ impl Source {
             Self::Files(files) => files.read_if_changed(),
             Self::Dns(names) => names.look_up(resolver).map(Some),
             Self::Http(entry) => entry.fetch().map(Some),
+            Self::Kubernetes(cluster) => cluster.refresh(),
         }
     }
+}
+
+/// Parses bytes as a DNS response and as an event of Kubernetes, for fuzz tests.
+pub(crate) fn fuzz(bytes: &[u8]) {
+    dns::fuzz(bytes);
+    kubernetes::fuzz(bytes);
 }
 
 /// Returns the labels of each target before relabeling: its address and the labels of its group.
