@@ -181,6 +181,7 @@ fields! {
 
 fields! {
     /// A port of a container, service, subset or slice.
+    #[expect(clippy::struct_field_names, reason = "the API defines the names")]
     Port {
         name: Option<String>,
         port: Option<u16>,
