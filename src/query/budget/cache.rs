@@ -18,8 +18,10 @@ use crate::model::SeriesId;
 const QUERY_BYTES: u64 = 512 << 10;
 /// Maximum number of patterns. A pattern takes at most 400 KiB.
 const PATTERNS_MAX: usize = 32;
-/// Capacity for the series and texts of selections, in bytes.
+/// Minimum capacity for the series and texts of selections, in bytes.
 const SELECTION_BYTES: u64 = 8 << 20;
+/// Capacity for selections per series of the store: one selection of all series takes half of it.
+const SELECTION_BYTES_PER_SERIES: u64 = 2 * (size_of::<SeriesId>() + size_of::<u32>()) as u64;
 /// Approximate overhead of an entry.
 const ENTRY_BYTES: usize = 128;
 /// Expected number of entries.
@@ -118,9 +120,14 @@ impl QueryCache {
         self.0.selections.lock().get(text).cloned()
     }
 
-    /// Stores the selection for a text.
+    /// Stores the selection for a text. The capacity grows with the number of series.
     pub(crate) fn keep_selection(&self, text: &str, selection: Selection) {
-        self.0.selections.lock().insert(text.into(), selection);
+        let capacity = selection.compared as u64 * SELECTION_BYTES_PER_SERIES;
+        let mut selections = self.0.selections.lock();
+        if capacity > selections.capacity() {
+            selections.set_capacity(capacity);
+        }
+        selections.insert(text.into(), selection);
     }
 }
 
@@ -150,5 +157,27 @@ mod tests {
         assert!(cache.selection("99").is_some());
         let kept = (0..100).filter(|number| cache.selection(&number.to_string()).is_some());
         assert!((1..=10).contains(&kept.count()));
+    }
+
+    #[test]
+    fn a_selection_of_all_series_leaves_other_selections_in_the_cache() {
+        const SERIES: u32 = 2_500_000;
+        let cache = QueryCache::new();
+        let keep = |text: &str, count: u32| {
+            let (ids, positions) = ((0..count).map(SeriesId).collect(), (0..count).collect());
+            let matched = MatchingSeries { ids, positions };
+            let compared = SERIES as usize;
+            cache.keep_selection(text, Selection { generation: 1, compared, matched });
+        };
+        let texts: Vec<_> = (0..100).map(|number| number.to_string()).collect();
+        for text in &texts {
+            keep(text, 10_000);
+        }
+        let found = || texts.iter().filter(|text| cache.selection(text).is_some()).count();
+        assert_eq!(found(), 100);
+        keep("all", SERIES);
+        assert!(cache.selection("all").is_some());
+        assert_eq!(found(), 100);
+        assert!(cache.0.selections.lock().weight() <= u64::from(SERIES) * 16);
     }
 }

@@ -109,10 +109,12 @@ fn with_label_positions(
     limits: &ExpressionLimits<'_>,
 ) -> Result<MatchingSeries, QueryError> {
     check_count(ids.len(), limits)?;
+    limits.reserve(ids.len() * size_of::<u32>())?;
+    let before = limits.budget.reserved();
     let mut labels = Vec::with_capacity(ids.len());
     for chunk in ids.chunks(CHUNK) {
         check_time(limits)?;
-        limits.reserve(chunk.len() * (size_of::<Option<Labels>>() + 2 * size_of::<u32>()))?;
+        limits.reserve(chunk.len() * (size_of::<Option<Labels>>() + size_of::<u32>()))?;
         let dictionary = store.dictionary();
         labels.extend(chunk.iter().map(|id| dictionary.key(*id).cloned().map(Labels::of_key)));
     }
@@ -122,6 +124,8 @@ fn with_label_positions(
     for (position, index) in (0..).zip(order) {
         positions[index as usize] = position;
     }
+    drop(labels);
+    limits.budget.shrink_to(before);
     Ok(MatchingSeries { ids, positions: positions.into() })
 }
 

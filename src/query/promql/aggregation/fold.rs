@@ -50,8 +50,7 @@ impl<'a, F: Fold> FoldedGroups<'a, F> {
             let position = self.groups.position_of(entry);
             if position == self.states.len() {
                 bounds.check_time()?;
-                let states = (self.states.len() + 1) * steps * size_of::<Option<F>>();
-                self.memory.resize(self.groups.bytes + states + self.values * F::VALUE_BYTES)?;
+                self.resize(self.states.len() + 1)?;
                 let mut states = Vec::new();
                 states.resize_with(steps, || None);
                 self.states.push(states);
@@ -66,7 +65,15 @@ impl<'a, F: Fold> FoldedGroups<'a, F> {
                 }
             }
         }
-        let states = self.states.len() * steps * size_of::<Option<F>>();
+        self.resize(self.states.len())
+    }
+
+    /// Reserves the memory of a number of groups and of the values so far.
+    fn resize(&mut self, groups: usize) -> Result<(), QueryError> {
+        if F::VALUE_BYTES > 0 {
+            self.context.bounds.check_held_values(self.values)?;
+        }
+        let states = groups * self.context.steps.count * size_of::<Option<F>>();
         self.memory.resize(self.groups.bytes + states + self.values * F::VALUE_BYTES)
     }
 
@@ -76,12 +83,19 @@ impl<'a, F: Fold> FoldedGroups<'a, F> {
     }
 
     /// Returns a series for each group.
-    pub(super) fn into_series(self) -> Vec<Series> {
-        let result = self.result;
+    pub(super) fn into_series(self) -> Result<Vec<Series>, QueryError> {
+        let (result, bounds) = (self.result, self.context.bounds);
+        let mut value = |(step, state): (usize, Option<F>)| {
+            if F::VALUE_BYTES > 0 {
+                // The result takes time for each value of the group.
+                bounds.check_time()?;
+            }
+            Ok(state.map_or(ABSENT, |state| result(step, state)))
+        };
         let aggregated = |(group, states): (GroupLabels, Vec<Option<F>>)| {
-            let states = states.into_iter().enumerate();
-            let values = states.map(|(step, state)| state.map_or(ABSENT, |f| result(step, f)));
-            Series::new(group.labels, group.drop_metric, values.collect())
+            let values = states.into_iter().enumerate().map(&mut value);
+            let values = values.collect::<Result<_, QueryError>>()?;
+            Ok(Series::new(group.labels, group.drop_metric, values))
         };
         self.groups.all.into_iter().zip(self.states).map(aggregated).collect()
     }
@@ -97,7 +111,7 @@ impl<F: Fold> Aggregator for FoldedGroups<'_, F> {
     }
 
     fn finish(self: Box<Self>) -> Result<Vec<Series>, QueryError> {
-        let mut series = self.into_series();
+        let mut series = self.into_series()?;
         series.retain(Series::has_values);
         Ok(series)
     }

@@ -164,7 +164,7 @@ impl<F: Fold> Aggregator for SumOfBoth<'_, F> {
             results.insert(*at, result);
         }
         let (count, notes) = (self.context.steps.count, self.notes);
-        let mut series = self.numbers.into_series();
+        let mut series = self.numbers.into_series()?;
         for ((group, step), result) in results {
             let entry = &mut series[group];
             if is_present(entry.values[step]) {

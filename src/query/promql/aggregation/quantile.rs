@@ -47,7 +47,7 @@ impl Aggregator for Quantile<'_> {
     fn finish(self: Box<Self>) -> Result<Vec<Series>, QueryError> {
         let Self { values, quantiles, notes } = *self;
         notes.check_quantiles(&quantiles);
-        Ok(values.into_series())
+        values.into_series()
     }
 }
 

@@ -13,7 +13,7 @@ use crate::query::QueryError;
 use crate::query::promql::{
     context::{Context, bounds::KeptMemory},
     syntax::{operator::Aggregation, tree::Grouping},
-    value::{numbers::text_of, series::Series, steps::Steps},
+    value::{numbers::text_of, series::Series},
 };
 
 /// Minimum number of series that are added before the selection is reduced again.
@@ -49,14 +49,18 @@ impl<'a> PickedSeries<'a> {
 
     /// Drops series that are never among the first. A series that is not picked from a part of the
     /// input is not picked from the whole input either.
-    fn reduce(&mut self) {
-        let Ok(counts) = &self.counts else { return self.series.clear() };
+    fn reduce(&mut self) -> Result<(), QueryError> {
+        let Ok(counts) = &self.counts else {
+            self.series.clear();
+            return Ok(());
+        };
         if self.picked < self.series.len() {
-            let (input, steps) = (std::mem::take(&mut self.series), self.context.steps);
+            let input = std::mem::take(&mut self.series);
             let groups = group_series(&input, self.grouping);
-            self.series = pick(self.operation, input, &groups, counts, steps);
+            self.series = pick(self.operation, input, &groups, counts, self.context)?;
             self.picked = self.series.len();
         }
+        Ok(())
     }
 }
 
@@ -68,10 +72,9 @@ impl Aggregator for PickedSeries<'_> {
         } else {
             self.series.extend(series);
         }
-        let added = self.series.len() - self.picked;
         let steps = self.context.steps;
-        if added >= self.picked.max(ADDED_MIN) || added * steps.count >= POINTS_MAX {
-            self.reduce();
+        if is_due(self.picked, self.series.len() - self.picked, steps.count) {
+            self.reduce()?;
         }
         self.memory.resize(Series::bytes_of(self.series.len(), steps))
     }
@@ -81,10 +84,16 @@ impl Aggregator for PickedSeries<'_> {
     }
 
     fn finish(mut self: Box<Self>) -> Result<Vec<Series>, QueryError> {
-        self.reduce();
+        self.reduce()?;
         let Self { counts, series, .. } = *self;
         counts.map(|_| series)
     }
+}
+
+/// Returns true when so many series were added that the selection is reduced. At least as many are
+/// added as were picked, so that each series is compared a few times at most.
+fn is_due(picked: usize, added: usize, steps: usize) -> bool {
+    added >= picked && (added >= ADDED_MIN || added.saturating_mul(steps) >= POINTS_MAX)
 }
 
 /// Picks series; see [`PickedSeries`].
@@ -93,11 +102,13 @@ fn pick(
     mut input: Vec<Series>,
     groups: &[SeriesGroup],
     counts: &[usize],
-    steps: &Steps,
-) -> Vec<Series> {
+    context: &Context<'_>,
+) -> Result<Vec<Series>, QueryError> {
+    let steps = context.steps;
     let mut is_picked = vec![false; input.len()];
     let (mut picked, mut order) = (Vec::new(), Vec::new());
     for (step, count) in counts.iter().copied().enumerate() {
+        context.bounds.check_time()?;
         is_picked.fill(false);
         for group in groups.iter().filter(|_| count > 0) {
             let members = group.members.iter().copied();
@@ -125,10 +136,10 @@ fn pick(
         }
     }
     if steps.count == 1 {
-        return order.into_iter().map(|index| input[index].clone()).collect();
+        return Ok(order.into_iter().map(|index| input[index].clone()).collect());
     }
     input.retain(Series::has_values);
-    input
+    Ok(input)
 }
 
 /// Keeps the first `count` elements of an order, in that order.
@@ -161,5 +172,29 @@ fn best_first(left: f64, right: f64, largest: bool) -> Ordering {
         (false, false) if largest => right.partial_cmp(&left).unwrap_or(Ordering::Equal),
         (false, false) => left.partial_cmp(&right).unwrap_or(Ordering::Equal),
         (left, right) => left.cmp(&right),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_series_is_compared_a_few_times_however_many_are_picked() {
+        for steps in [1, 300, 11_000, POINTS_MAX] {
+            for chunk in [1, 363, 1024] {
+                let (mut picked, mut added, mut compared) = (0, 0, 0);
+                // Every series is picked.
+                for _ in 0..100 {
+                    added += chunk;
+                    if is_due(picked, added, steps) {
+                        compared += picked + added;
+                        (picked, added) = (picked + added, 0);
+                    }
+                }
+                assert!(compared <= 2 * (picked + added), "{steps} {chunk}: {compared}");
+                assert!(picked > 0, "{steps} {chunk}");
+            }
+        }
     }
 }

@@ -67,6 +67,18 @@ impl<'a> Bounds<'a> {
         self.compare_points(series, times).map(drop)
     }
 
+    /// Rejects too many values that an aggregation holds at the same time.
+    pub(crate) fn check_held_values(&self, values: usize) -> Result<(), QueryError> {
+        let max = self.limits.points_max;
+        if values > max {
+            return Err(QueryError::TooMuch(format!(
+                "the aggregation quantile holds more than {max} values: ask for a shorter range, a \
+                 larger step or fewer series, or raise limits.query_points_max"
+            )));
+        }
+        Ok(())
+    }
+
     /// Returns the number of points, if it is within the limit.
     fn compare_points(&self, series: usize, times: usize) -> Result<usize, QueryError> {
         let max = self.limits.points_max;

@@ -322,7 +322,13 @@ fn points_are_limited_for_a_result_and_not_for_the_input_of_an_aggregation() {
             described(answer(&store, &request, &limits, sizes))
         };
         assert!(count("sum(g)").contains(&format!("{}:", NOW.0)), "{}", count("sum(g)"));
-        for query in ["g", "sum by (host) (g)", "topk by (host) (1, g)", "limit_ratio(1, g)"] {
+        for query in [
+            "g",
+            "sum by (host) (g)",
+            "topk by (host) (1, g)",
+            "limit_ratio(1, g)",
+            "quantile(0.5, g)",
+        ] {
             assert!(count(query).contains("limits.query_points_max"), "{query}: {}", count(query));
         }
     }
