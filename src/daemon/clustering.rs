@@ -13,7 +13,7 @@ use tokio::{
     runtime::Runtime,
     sync::watch,
     task::{JoinHandle, spawn_blocking},
-    time::{sleep, timeout},
+    time::sleep,
 };
 
 use super::{
@@ -44,8 +44,6 @@ use crate::{
 const THREADS: usize = 2;
 /// The wait before a replica that cannot apply the log is opened again.
 const DAMAGED_PAUSE: Duration = Duration::from_secs(10);
-/// The time for which a take waits for the end of forwarded requests.
-const DRAINED_WITHIN: Duration = Duration::from_millis(500);
 /// The interval between reads of the rule files.
 const DIGEST_PAUSE: Duration = Duration::from_secs(10);
 /// The wait after a take that failed.
@@ -285,12 +283,10 @@ impl Turn<'_> {
                 death = watcher.death() => anyhow::bail!("the {} ended", death.role),
             }
         };
-        // Forwarded requests end by themselves when the holder changes. Slow clients must not delay a
-        // take: the server drops the rest of them in the background.
+        // Forwarded requests end by themselves when the holder changes. A take does not wait for
+        // clients: the server ends in the background, and a forwarded request uses no store.
         let stop = server.stop(true);
-        if let Followed::Holds = followed {
-            drop(timeout(DRAINED_WITHIN, stop).await);
-        } else {
+        if !matches!(followed, Followed::Holds) {
             stop.await;
         }
         Ok(followed)

@@ -31,6 +31,8 @@ pub(crate) enum Mutant {
     IgnoresOrigin,
     /// A lease counts from the answer to its renewal.
     LeaseFromAnswer,
+    /// A holder answers up to the end of the TTL, however fast its clock is.
+    NoMargin,
 }
 
 /// Returns true in a test of the mutant.

@@ -116,7 +116,10 @@ pub fn decide(
     let known = sorted(beats.known());
     let joins = known.iter().take(replicas).any(|node| node == me);
     let up = sorted(beats.up(0));
-    let rank = up.iter().filter(|node| is_member(node)).take_while(|node| *node != me).count();
+    // A shard is only taken from a holder that is gone, so the present one does not come first.
+    let can_take =
+        |node: &&NodeName| is_member(node) && (*node == me || row.holder.as_ref() != Some(*node));
+    let rank = up.iter().filter(can_take).take_while(|node| *node != me).count();
     // A member below the cut cannot take the shard before it is seeded.
     let is_ready = |node: &&NodeName| row.has_cut(node) || *node == me;
     let steady = sorted(beats.up(STEADY_MS));

@@ -6,8 +6,9 @@ and a query runs each 100 ms. At the end each acknowledged sample counts once at
 node answers as the holder. The data directories stay for a comparison of the disks.
 
     cluster_faults.py --granary PATH --secantus PATH --dir DIR [--rounds 11] [--seed 1]
-        [--namespaces] [--tls] [--nginx]
+        [--full] [--seconds N] [--namespaces] [--tls] [--nginx]
 
+Each round has one fault, all equally often; with --full, one run has COUNTS, in random order.
 Connections pass through proxies of this script, or, with --namespaces (as root), through network
 namespaces whose links are set down.
 """
@@ -170,7 +171,7 @@ class Namespaces:
         self.ip("-n", space, "route", "add", "10.77.0.0/16", "via", f"10.77.{number}.1")
 
     def prefix(self, who):
-        name = "db" if who == "mongodb" else f"n{who}"
+        name = {"mongodb": "db", "client": "client"}.get(who, f"n{who}")
         return ["ip", "netns", "exec", self.tag + name]
 
     def add_node(self, node):
@@ -214,6 +215,13 @@ class Cluster:
         self.addresses, self.fronts = [], []
         if options.tls:
             self.make_certificates()
+        try:
+            self.start_all()
+        except BaseException:
+            self.close()
+            raise
+
+    def start_all(self):
         self.start_mongodb()
         for node in range(3):
             self.add_node(node)
@@ -227,7 +235,7 @@ class Cluster:
                     self.make_key()
         wait_until("all nodes", lambda: all(self.ready(node) for node in range(3)))
         self.targets = list(self.addresses)
-        if options.nginx:
+        if self.options.nginx:
             self.start_nginx()
 
     def make_certificates(self):
@@ -313,7 +321,7 @@ key_file = "{self.tls}/server.key"
             f"events {{ worker_connections 512; }}\n"
             f"http {{ access_log off; {paths}\n upstream nodes {{ {servers} }}\n"
             f"server {{ {listen}; client_max_body_size 16m; location / {{ {secure}\n"
-            f"proxy_pass {self.scheme}://nodes; proxy_connect_timeout 2s; proxy_read_timeout 6s;\n"
+            f"proxy_pass {self.scheme}://nodes; proxy_connect_timeout 2s; proxy_read_timeout 2s;\n"
             "proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;\n"
             "proxy_next_upstream error timeout http_503 non_idempotent;\n"
             f"proxy_next_upstream_timeout 8s; }} }} }}\n")
@@ -409,6 +417,7 @@ class Sender(threading.Thread):
         super().__init__(daemon=True)
         self.cluster, self.send = cluster, send
         self.acknowledged, self.stops, self.failure = 0, False, None
+        self.last, self.longest = now(), 0.0
         self.start()
 
     def run(self):
@@ -422,7 +431,8 @@ class Sender(threading.Thread):
                 self.failure = cause
                 raise
             if done:
-                self.acknowledged = number
+                self.longest = max(self.longest, now() - self.last)
+                self.acknowledged, self.last = number, now()
                 number += 1
             if not done or number % 10 == 0:
                 target = (target + 1) % len(targets)
@@ -434,6 +444,11 @@ class Sender(threading.Thread):
         wait_until("samples", lambda: self.failure or self.acknowledged > before + 2, seconds)
         if self.failure:
             raise SystemExit(f"a sender failed: {self.failure}")
+
+    def gap(self):
+        """Returns the longest time between two acknowledgements since the last call."""
+        longest, self.longest = self.longest, 0.0
+        return longest
 
     def end(self):
         self.stops = True
@@ -519,14 +534,14 @@ class Queries(threading.Thread):
 
 
 def interrupt(cluster, sender, fault):
-    """Returns the time without acknowledgements; all is healed afterwards."""
+    """Returns the longest time without acknowledgements; all is healed afterwards."""
     holder = cluster.holder()
     other = (holder + 1) % 3
-    since = now()
+    sender.gap()
 
     def blocked():
         sender.wait_for_more()
-        return now() - since
+        return sender.gap()
 
     def cut(peer, ways, seconds=CUT_SECONDS):
         cluster.net.cut(holder, peer, ways, True)
@@ -543,7 +558,6 @@ def interrupt(cluster, sender, fault):
         cluster.start(holder)
     elif fault == "ordered stop":
         cluster.stop(str(holder))
-        since = now()
         outage = blocked()
         cluster.start(holder)
     elif fault == "suspension":
@@ -587,6 +601,7 @@ def interrupt(cluster, sender, fault):
 FAULTS = ["kill", "ordered stop", "suspension", "kill of MongoDB", "holder cut from MongoDB",
           "requests to MongoDB cut", "answers of MongoDB cut", "holder cut from nodes",
           "slow links", "wiped disk", "struck and back"]
+COUNTS = [100, 30, 50, 30, 30, 30, 30, 30, 10, 1, 1]
 TAKEOVERS = FAULTS[:1] + FAULTS[2:3] + FAULTS[4:7]
 
 
@@ -642,13 +657,15 @@ def main():
     parser.add_argument("--granary", required=True)
     parser.add_argument("--secantus", required=True)
     parser.add_argument("--dir", required=True)
-    parser.add_argument("--rounds", type=int, default=len(FAULTS))
+    parser.add_argument("--full", action="store_true")
+    parser.add_argument("--rounds", type=int)
     parser.add_argument("--seconds", type=int, default=10**9)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--namespaces", action="store_true")
     parser.add_argument("--tls", action="store_true")
     parser.add_argument("--nginx", action="store_true")
     options = parser.parse_args()
+    rounds = options.rounds or (sum(COUNTS) if options.full else len(FAULTS))
     begin = now()
     random.seed(options.seed)
     cluster = Cluster(options)
@@ -659,11 +676,14 @@ def main():
         sender.wait_for_more()
         wait_until("the members", lambda: settled(cluster))
         queries, outages, order = Queries(cluster, sender), {}, []
-        for _ in range(options.rounds):
+        for _ in range(rounds):
             if now() - begin > options.seconds:
                 break
             if not order:
                 order = random.sample(FAULTS, len(FAULTS))
+                if options.full:
+                    order = random.sample(FAULTS[:-2], sum(COUNTS[:-2]), counts=COUNTS[:-2])
+                    order += FAULTS[-2:]
             fault = order.pop()
             outage = interrupt(cluster, sender, fault)
             outages.setdefault(fault, []).append(outage)
@@ -688,6 +708,7 @@ def main():
             "queries wrong": len(queries.wrong),
             "takeover p50": round(percentile(takeovers, 0.5), 1),
             "takeover p99": round(percentile(takeovers, 0.99), 1),
+            "takeover max": round(max(takeovers, default=0), 1),
             "ordered stop max": round(max(outages.get("ordered stop", [0])), 1),
         }
         print(json.dumps(result, indent=1))

@@ -45,8 +45,10 @@ impl Default for Timing {
     fn default() -> Self {
         Self {
             beat_ms: 1000,
-            ttl_ms: 6000,
-            margin_ms: 2000,
+            ttl_ms: 5000,
+            // Clocks that differ in speed by a fifth are still safe; those of machines differ by less
+            // than a thousandth.
+            margin_ms: 1000,
             follow_ms: 250,
             watch_ms: 500,
             cut_ms: 10_000,
@@ -96,7 +98,8 @@ impl Lease {
 
     /// Returns the time before which no other node can have taken the shard.
     pub(crate) fn until_ms(&self, timing: &Timing) -> Option<u64> {
-        self.confirmed_ms.map(|sent_ms| sent_ms + timing.ttl_ms - timing.margin_ms)
+        let margin_ms = if is_on(Mutant::NoMargin) { 0 } else { timing.margin_ms };
+        self.confirmed_ms.map(|sent_ms| sent_ms + timing.ttl_ms - margin_ms)
     }
 
     /// Returns true while no other node can have taken the shard.
@@ -114,7 +117,9 @@ impl Lease {
 pub(crate) struct Watch {
     seen: Option<(u64, i64)>,
     quiet_ms: u64,
-    last_answer_ms: Option<u64>,
+    /// The time up to which the quiet time counts: that of the answer that showed the renewal, then
+    /// that at which the last successful read was sent.
+    counted_ms: Option<u64>,
 }
 
 impl Watch {
@@ -122,30 +127,43 @@ impl Watch {
     pub(crate) fn note(&mut self, row: &ShardRow, sent_ms: u64, now_ms: u64, timing: &Timing) {
         let seen = Some((row.epoch, row.beat));
         if self.seen == seen {
-            let since_ms = self.last_answer_ms.map_or(0, |last| sent_ms.saturating_sub(last));
-            if since_ms <= 3 * timing.watch_ms {
-                self.quiet_ms += since_ms;
-            }
+            self.quiet_ms += self.uncounted_ms(sent_ms, timing);
+            self.counted_ms = Some(sent_ms);
         } else {
-            self.quiet_ms = 0;
+            (self.seen, self.quiet_ms, self.counted_ms) = (seen, 0, Some(now_ms));
         }
-        self.seen = seen;
-        self.last_answer_ms = Some(now_ms);
+    }
+
+    /// Returns the quiet time that a successful read at this time would add.
+    fn uncounted_ms(&self, sent_ms: u64, timing: &Timing) -> u64 {
+        let since_ms = self.counted_ms.map_or(0, |counted| sent_ms.saturating_sub(counted));
+        if since_ms <= 3 * timing.watch_ms { since_ms } else { 0 }
     }
 
     /// Notes that a read failed: the time until the next successful one does not count.
     pub(crate) fn note_fault(&mut self) {
-        self.last_answer_ms = None;
+        self.counted_ms = None;
     }
 
     /// Returns true if the shard has no holder, or lacked a renewal for a TTL. `rank` is the number
     /// of members that are preferred.
     pub(crate) fn is_free(&self, rank: u32, timing: &Timing) -> bool {
+        self.lacking_ms(rank, timing) == Some(0)
+    }
+
+    /// Returns the quiet time after which the shard is free; `None` before the first read.
+    fn lacking_ms(&self, rank: u32, timing: &Timing) -> Option<u64> {
+        let (epoch, beat) = self.seen?;
+        let ttl_ms = if epoch == 0 || beat == STOPPED { 0 } else { timing.ttl_ms };
         let delay_ms = u64::from(rank) * timing.rank_ms;
-        self.seen.is_some_and(|(epoch, beat)| {
-            let ttl_ms = if epoch == 0 || beat == STOPPED { 0 } else { timing.ttl_ms };
-            self.quiet_ms >= ttl_ms + delay_ms
-        })
+        Some((ttl_ms + delay_ms).saturating_sub(self.quiet_ms))
+    }
+
+    /// Returns the time until a read without a renewal makes the shard free. It is zero when a read
+    /// at `now_ms` would, and `None` when it is free, or before the first read.
+    pub(crate) fn free_in_ms(&self, rank: u32, now_ms: u64, timing: &Timing) -> Option<u64> {
+        let lacking_ms = self.lacking_ms(rank, timing).filter(|lacking_ms| *lacking_ms > 0)?;
+        Some(lacking_ms.saturating_sub(self.uncounted_ms(now_ms, timing)))
     }
 }
 
@@ -170,13 +188,30 @@ mod tests {
     #[test]
     fn a_lease_is_dead_after_a_ttl_of_successful_reads() {
         let (mut watch, timing) = (Watch::default(), Timing::default());
-        for second in 0..7 {
+        for second in 0..6 {
             assert!(!watch.is_free(0, &timing), "after {second} s");
             watch.note(&row(3, 7), second * 1000, second * 1000, &timing);
         }
         assert!(watch.is_free(0, &timing) && !watch.is_free(1, &timing));
-        watch.note(&row(3, 8), 7000, 7000, &timing);
+        watch.note(&row(3, 8), 6000, 6000, &timing);
         assert!(!watch.is_free(0, &timing));
+    }
+
+    #[test]
+    fn a_watch_tells_when_a_read_can_make_the_shard_free() {
+        let (mut watch, timing) = (Watch::default(), Timing::default());
+        assert_eq!(watch.free_in_ms(0, 0, &timing), None);
+        // The quiet time begins with the answer that shows the renewal; later reads count as sent.
+        watch.note(&row(3, 7), 0, 100, &timing);
+        (1..5).for_each(|second| watch.note(&row(3, 7), second * 1000, second * 1500, &timing));
+        assert_eq!(watch.free_in_ms(0, 4500, &timing), Some(600));
+        assert_eq!(watch.free_in_ms(1, 4500, &timing), Some(600 + timing.rank_ms));
+        assert_eq!(watch.free_in_ms(0, 5100, &timing), Some(0));
+        watch.note(&row(3, 7), 5099, 5200, &timing);
+        assert!(!watch.is_free(0, &timing));
+        watch.note(&row(3, 7), 5300, 5400, &timing);
+        assert!(watch.is_free(0, &timing));
+        assert_eq!(watch.free_in_ms(0, 5400, &timing), None, "it is free");
     }
 
     #[test]

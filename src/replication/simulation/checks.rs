@@ -76,8 +76,7 @@ impl Checks {
         replicas: impl Iterator<Item = (&'a Replica, &'a ToyShard)>,
     ) {
         let mut stale = None;
-        for (index, (replica, state)) in replicas.enumerate() {
-            let shard = (index % usize::from(SHARDS)) as u16;
+        for (shard, (replica, state)) in (0..SHARDS).zip(replicas) {
             let (last, epoch) = (self.last_acked[usize::from(shard)], replica.epoch());
             let begun = memory.shard(shard).map(|row| row.epoch);
             if replica.may_answer(now_ms) && (state.applied() < last || epoch < begun) {

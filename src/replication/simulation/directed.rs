@@ -1,5 +1,5 @@
 //! Schedules that are too rare for random ones: records are deleted between two commands of a
-//! replica that lacks them.
+//! replica that lacks them, and a record arrives after its number was cut.
 
 use std::{cell::RefCell, rc::Rc};
 
@@ -8,7 +8,7 @@ use crate::replication::{
     entry::{Body, Entry, EntryId, NodeName},
     medium::{Command, memory::Memory},
     mutants::{Mutant, switch},
-    roles::{Replica, Timing},
+    roles::{Event, Lane, Replica, Timing},
     shard::Shard,
 };
 
@@ -104,4 +104,59 @@ fn a_taker_gives_up_when_its_next_number_was_cut() {
         READ => cut(memory),
         _ => {}
     });
+}
+
+/// Delays a holder's insert until the next holder has cut the log, and returns its outcome.
+fn insert_late() -> Option<Event> {
+    let mut state = ToyShard::open(0, 0, Rc::default());
+    let mut memory = Memory::new(false);
+    let mut holder = Replica::new(0, name("a"), Timing::default(), 1);
+    holder.assign(Some(0), true);
+    let mut now_ms = 0;
+    while !holder.is_ready() {
+        now_ms += 300;
+        assert!(now_ms < 60_000, "the replica holds the shard");
+        for (ticket, command) in holder.poll(now_ms, &state) {
+            let answer = memory.execute(&command);
+            holder.accept(now_ms, ticket, Ok(answer), &mut state);
+        }
+    }
+    let number = state.applied() + 1;
+    holder.propose(&1_u32.to_le_bytes(), &state).unwrap();
+    let late = holder.poll(now_ms, &state);
+
+    let row = memory.shard(0).unwrap().clone();
+    let (epoch, beat, log) = (row.epoch, row.beat, row.log);
+    let fence = Entry { epoch: epoch + 1, nonce: 9, body: Body::Fence, ..record(number) };
+    for command in [
+        Command::Take { shard: 0, epoch, beat, log, holder: name("b") },
+        Command::Insert(vec![fence]),
+        Command::RaiseCut { shard: 0, epoch: epoch + 1, cut: number },
+        Command::Delete { shard: 0, after: 0, through: number },
+    ] {
+        memory.execute(&command);
+    }
+    let mut commands: Vec<_> =
+        late.into_iter().filter(|(_, command)| matches!(command, Command::Insert(_))).collect();
+    for _ in 0..4 {
+        for (ticket, command) in std::mem::take(&mut commands) {
+            let answer = memory.execute(&command);
+            let events = holder.accept(now_ms, ticket, Ok(answer), &mut state);
+            if let Some(event) = events.into_iter().next() {
+                return Some(event);
+            }
+        }
+        commands = holder.poll(now_ms, &state);
+        commands.retain(|(ticket, _)| ticket.lane == Lane::Log);
+    }
+    None
+}
+
+#[test]
+fn a_late_record_finds_the_fence_at_its_number() {
+    assert_eq!(insert_late(), Some(Event::Fenced));
+    switch(Some(Mutant::CutsFences));
+    let outcome = insert_late();
+    switch(None);
+    assert!(matches!(outcome, Some(Event::Committed { .. })), "{outcome:?}");
 }

@@ -1,8 +1,9 @@
 //! Random schedules of the real roles over a replica set in memory: late, lost and repeated
-//! commands, lost answers, kills, a wiped disk, nodes that sleep, rollbacks, removed members.
+//! commands, lost answers, kills, a wiped disk, nodes that sleep, rollbacks, removed members, and
+//! clocks that differ in speed.
 //!
 //! The protocol holds in all schedules, and each mutant fails in some; `directed` has the schedules
-//! of two mutants that random ones miss. `GRANARY_SIM_HISTORIES` sets the number of schedules,
+//! of three mutants that random ones miss. `GRANARY_SIM_HISTORIES` sets the number of schedules,
 //! `GRANARY_SIM_SEED` replays one with its trace, and `GRANARY_SIM_MUTANT` (a name such as
 //! `NoFence`) with a mutant.
 #![allow(clippy::print_stderr, reason = "a replayed schedule prints its steps")]
@@ -30,13 +31,13 @@ const MUTANTS: [(Mutant, &str); 10] = [
     (Mutant::NoFence, "LATE"),
     (Mutant::DuplicateIsOwn, "MINORITY"),
     (Mutant::SkipsUnknown, "DIFFERENT"),
-    (Mutant::CutsFences, "DIFFERENT"),
     (Mutant::OwnCut, "EARLY"),
     (Mutant::SetsCut, "LOWER"),
     (Mutant::DeletesFirst, "DELETED"),
     (Mutant::LocalReads, "DIFFERENT"),
     (Mutant::TakesWithoutBeat, "STALE"),
     (Mutant::LeaseFromAnswer, "STALE"),
+    (Mutant::NoMargin, "STALE"),
 ];
 
 fn env_number(name: &str) -> Option<u64> {

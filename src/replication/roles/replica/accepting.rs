@@ -61,8 +61,11 @@ impl Replica {
         let nonce = self.nonces.i64(..);
         let result = match &mut self.role {
             Role::Following(follower) => {
-                let reads_row =
-                    self.row_ms.is_none_or(|last| now_ms >= last + self.timing.watch_ms);
+                let timing = &self.timing;
+                let free_in_ms =
+                    self.rank.and_then(|rank| self.watch.free_in_ms(rank, now_ms, timing));
+                let reads_row = free_in_ms == Some(0)
+                    || self.row_ms.is_none_or(|last| now_ms >= last + timing.watch_ms);
                 follower
                     .accept(answer, (reads_row, nonce), state)
                     .map(|followed| self.accept_followed(now_ms, followed, state, events))
@@ -126,7 +129,7 @@ impl Replica {
                 events.push(Event::Foreign(text));
             }
             Followed::Nothing => {
-                lane.due_ms = now_ms + self.timing.follow_ms;
+                self.lanes[Lane::Log as usize].due_ms = now_ms + self.pause_ms(now_ms);
                 self.caught_up_ms = Some(now_ms);
             }
             Followed::Below(row) => {
@@ -151,15 +154,13 @@ impl Replica {
             Followed::Row { row, has_more } => {
                 let sent_ms = lane.sent_ms;
                 self.row = Some(row.clone());
-                let pause_ms =
-                    if self.follows() { self.timing.follow_ms } else { self.timing.watch_ms };
-                self.lanes[Lane::Log as usize].due_ms =
-                    now_ms + if has_more { 0 } else { pause_ms };
                 self.row_ms = Some(now_ms);
                 if !has_more {
                     self.caught_up_ms = Some(now_ms);
                 }
                 self.watch.note(&row, sent_ms, now_ms, &self.timing);
+                self.lanes[Lane::Log as usize].due_ms =
+                    now_ms + if has_more { 0 } else { self.pause_ms(now_ms) };
                 if self.may_take(now_ms, &row, state.applied()) {
                     let taker = Taker::new(self.shard, &self.me, &row, self.nonces.i64(..));
                     self.become_role(Role::Taking(taker));
@@ -171,6 +172,14 @@ impl Replica {
                 }
             }
         }
+    }
+
+    /// Returns the time until the next pass of a follower: no later than the shard can be free.
+    fn pause_ms(&self, now_ms: u64) -> u64 {
+        let timing = &self.timing;
+        let pause_ms = if self.follows() { timing.follow_ms } else { timing.watch_ms };
+        let free_in_ms = self.rank.and_then(|rank| self.watch.free_in_ms(rank, now_ms, timing));
+        free_in_ms.filter(|free_in_ms| *free_in_ms > 0).map_or(pause_ms, |ms| ms.min(pause_ms))
     }
 
     fn floor_to_send(&self, row: &ShardRow, state: &impl Shard) -> Option<Command> {
@@ -201,7 +210,7 @@ impl Replica {
         let Role::Taking(taker) = &self.role else { return };
         let (epoch, log) = (taker.epoch(), taker.log());
         match took {
-            Took::Continues => {}
+            Took::Continues => self.note_claim(),
             Took::Lost => self.end_epoch(now_ms, events),
             Took::Gap(text) => self.damage(text, events),
             Took::Below(row) => {
@@ -221,6 +230,15 @@ impl Replica {
                 self.counters.takes += 1;
                 events.push(Event::Took { epoch });
             }
+        }
+    }
+
+    /// Notes in the row that this node's epoch has begun: nothing is sent to the last holder any more.
+    fn note_claim(&mut self) {
+        if let (Role::Taking(taker), Some(row)) = (&self.role, &mut self.row)
+            && !taker.is_claiming()
+        {
+            (row.epoch, row.holder, row.beat) = (taker.epoch(), Some(self.me.clone()), 0);
         }
     }
 

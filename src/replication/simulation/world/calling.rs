@@ -63,7 +63,7 @@ impl World {
 
     fn deliver(&mut self, index: usize, outcome: &Result<Answer, Fault>) {
         let call = self.calls.swap_remove(index);
-        let is_fault = outcome.is_err();
+        let (is_fault, now_ms) = (outcome.is_err(), self.clock_ms(call.node));
         for ((shard, ticket), outcome) in divide(call.senders, outcome) {
             let node = &mut self.nodes[call.node];
             if node.life != call.life {
@@ -72,7 +72,7 @@ impl World {
             let (replica, state) =
                 (&mut node.replicas[usize::from(shard)], &mut node.states[usize::from(shard)]);
             let before = replica.proposed().map(<[u8]>::to_vec);
-            let events = replica.accept(self.now_ms, ticket, outcome, state);
+            let events = replica.accept(now_ms, ticket, outcome, state);
             let applied = state.applied();
             for event in events {
                 self.log(|| format!("{}, shard {shard}: {event:?}", call.node));

@@ -21,6 +21,8 @@ use crate::replication::{
 /// The steps of a schedule before everything heals.
 const STEPS: usize = 900;
 const BATCHES_MAX: u32 = 60;
+/// The speeds of clocks in thousandths: the margin covers a ratio of 1.25.
+const SPEEDS: [u64; 3] = [900, 1000, 1100];
 
 /// A node: its replicas and their states.
 struct Node {
@@ -57,6 +59,8 @@ pub(super) struct World {
     faults: Faults,
     memory: Memory,
     shared: Rc<RefCell<Shared>>,
+    /// The speed of each node's clock, in thousandths of the right one.
+    speeds: [u64; NODES],
     nodes: Vec<Node>,
     awake: Vec<usize>,
     calls: Vec<Call>,
@@ -74,15 +78,16 @@ impl World {
     pub(super) fn new(seed: u64, is_traced: bool) -> Self {
         let mut rng = fastrand::Rng::with_seed(seed);
         // Leases end all the time in half of the schedules, and cuts happen so in a third.
-        let ttl_ms = if rng.bool() { 6000 } else { rng.u64(500..3000) };
+        let usual = Timing::default();
+        let ttl_ms = if rng.bool() { usual.ttl_ms } else { rng.u64(500..3000) };
         let cut_ms = if rng.u32(..3) == 0 { rng.u64(20..200) } else { rng.u64(200..3000) };
         let timing = Timing {
             ttl_ms,
-            margin_ms: ttl_ms / 3,
+            margin_ms: ttl_ms * usual.margin_ms / usual.ttl_ms,
             follow_ms: 200,
             watch_ms: 500,
             cut_ms,
-            ..Timing::default()
+            ..usual
         };
         let faults = Faults {
             rolls_back: rng.u32(..3) == 0,
@@ -92,6 +97,7 @@ impl World {
         let mut world = Self {
             memory: Memory::new(faults.rolls_back),
             shared: Rc::default(),
+            speeds: [(); NODES].map(|()| SPEEDS[rng.usize(..SPEEDS.len())]),
             nodes: Vec::new(),
             awake: (0..NODES).collect(),
             calls: Vec::new(),
@@ -183,9 +189,19 @@ impl World {
             }
             _ => self.work(),
         }
-        let leases = self.nodes.iter().flat_map(|node| node.replicas.iter().zip(&node.states));
-        self.checks.check_leases(self.now_ms, &self.memory, leases);
+        for (node, Node { replicas, states, .. }) in self.nodes.iter().enumerate() {
+            self.checks.check_leases(
+                self.clock_ms(node),
+                &self.memory,
+                replicas.iter().zip(states),
+            );
+        }
         self.checks.check_rows(&self.memory);
+    }
+
+    /// Returns the time of a node's clock.
+    fn clock_ms(&self, node: usize) -> u64 {
+        self.now_ms * self.speeds[node] / 1000
     }
 
     fn any_replica(&mut self) -> (usize, usize) {
@@ -222,10 +238,11 @@ impl World {
     /// Lets the nodes that are awake send commands, and some commands progress.
     fn work(&mut self) {
         let node = self.awake[self.rng.usize(..self.awake.len())];
+        let now_ms = self.clock_ms(node);
         let Node { life, replicas, states, .. } = &mut self.nodes[node];
         let (life, mut commands) = (*life, Vec::new());
         for (shard, (replica, state)) in (0..).zip(replicas.iter_mut().zip(states)) {
-            let due = replica.poll(self.now_ms, state).into_iter();
+            let due = replica.poll(now_ms, state).into_iter();
             commands.extend(due.map(|(ticket, command)| ((shard, ticket), command)));
         }
         for ((shard, _), command) in &commands {
