@@ -20,6 +20,7 @@ use crate::{
         cells::axis::{Axis, AxisRequest},
         cells::coverage::coverage,
         cells::reader::CellReader,
+        series::selector::{check_count, series_max},
     },
     store::Store,
 };
@@ -35,12 +36,6 @@ const SLOTS_MAX: usize = 120;
 const SLOTS_MIN: usize = 12;
 /// Number of series whose newest samples are requested together.
 const SERIES_AT_A_TIME: usize = 4096;
-/// Limits that are never reached: `slots_per_series` limits the query.
-const LIMITS: QueryLimits = QueryLimits {
-    lines_max: i64::MAX as usize,
-    series_max: i64::MAX as usize,
-    points_max: i64::MAX as usize,
-};
 
 /// A request for the series that moved.
 #[derive(Debug, Clone, PartialEq)]
@@ -127,9 +122,10 @@ pub fn moved(
     let before = start.minus(end.since(start));
     let range = before..end;
     let ids = active_series(store, budget, &request.selector, before)?;
+    check_count(ids.len(), series_max(limits, true))?;
     let slots = slots_per_series(ids.len(), limits)?;
     let coverage = coverage(store, &ids, &range, now);
-    let axis = plan(&coverage, &range, slots)?;
+    let axis = plan(&coverage, &range, (ids.len(), slots), limits)?;
     let mut comparison = Comparison::new(&axis, start, now)?;
     let mut ranking = Ranking { top: request.top, moved: 0, best: Vec::new() };
     let mut cells = vec![Cell::EMPTY; axis.len()];
@@ -202,18 +198,19 @@ fn slots_per_series(series: usize, limits: &QueryLimits) -> Result<usize, QueryE
 fn plan(
     coverage: &Coverage<'_>,
     range: &Range<UnixMillis>,
-    slots: usize,
+    (series, slots): (usize, usize),
+    limits: &QueryLimits,
 ) -> Result<Axis, QueryError> {
     let request = AxisRequest {
         resolution: &Resolution::Auto,
         range,
         zone: None,
         points: Some(slots),
-        series: 1,
+        series,
         lines: 1,
         readings: None,
     };
-    Axis::plan(coverage, &request, &LIMITS)
+    Axis::plan(coverage, &request, limits)
 }
 
 /// The comparison of one series after another, with buffers for their numbers.

@@ -9,7 +9,7 @@ use crate::{
 /// The start of the samples: the first hour is before the stretch, which is the second hour.
 const FIRST: i64 = NOW.0 - NOW.0 % HOUR;
 const STRETCH: Range<UnixMillis> = UnixMillis(FIRST + HOUR)..UnixMillis(FIRST + 2 * HOUR);
-const LIMITS: QueryLimits = QueryLimits { lines_max: 10, series_max: 10, points_max: 100_000 };
+const LIMITS: QueryLimits = QueryLimits { lines_max: 10, series_max: 20, points_max: 100_000 };
 
 fn host_series(host: &str) -> Vec<SeriesInfo> {
     let of = |metric: &str, kind| setup::series(metric, &[("host", host)], kind);
@@ -127,6 +127,9 @@ fn many_series_have_wider_slots_and_too_many_are_refused() {
     assert_eq!(within(6 * 24).unwrap().resolution, "5m");
     assert_eq!(within(6 * 24).unwrap().moved, 4);
     assert!(matches!(within(6 * SLOTS_MIN - 1), Err(QueryError::TooMuch(_))));
+    let limits = QueryLimits { series_max: 5, ..LIMITS };
+    let refused = moved(&store, &Budget::UNLIMITED, &request, &limits, STRETCH.end);
+    assert!(refused.unwrap_err().to_string().contains("query_series_max"));
     let small = Budget::of_memory(1000);
     let refused = moved(&store, &small, &request, &LIMITS, STRETCH.end);
     assert!(matches!(refused, Err(QueryError::Busy(_))), "{refused:?}");
