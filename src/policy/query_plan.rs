@@ -46,6 +46,8 @@ pub enum Detail {
     Values,
     /// Many readings, spread over the window.
     Readings,
+    /// The means of many time steps; a single window does not need finer ones either.
+    Means,
     /// Every single sample.
     Samples,
 }
@@ -99,7 +101,7 @@ impl Windows {
             let many = width_ms <= self.range_ms / CUT_SLOTS_MIN;
             match self.detail {
                 Detail::Aggregates | Detail::Values => many || self.have_edges_on(width_ms),
-                Detail::Readings => many,
+                Detail::Readings | Detail::Means => many,
                 Detail::Samples => false,
             }
         } else {
@@ -111,14 +113,15 @@ impl Windows {
 }
 
 /// Returns the granularity that answers the windows: for several windows, the coarsest that answers
-/// as well as finer ones; for a single window, the finest that has all its samples.
+/// as well as finer ones; for a single window, the finest that has all its samples, unless means
+/// are sufficient.
 pub fn granularity_for_windows(
     coverage: &Coverage<'_>,
     windows: &Windows,
     now: UnixMillis,
 ) -> GranularityIndex {
     let granularities = coverage.granularities();
-    if windows.count < 2 {
+    if windows.count < 2 && windows.detail != Detail::Means {
         let span = windows.span();
         let kept = || granularities.finest_keeping(span.start, now);
         return coverage.finest_whole(&span).or_else(kept).unwrap_or(granularities.coarsest());

@@ -39,7 +39,7 @@
 //! that names an alternative and the settings that keep samples. `stddev_over_time` of gauges
 //! follows from the second moments of cells. `idelta` and smoothing use the known samples; `deriv`
 //! and `predict_linear` use all samples, as if the samples between the first and the last of a cell
-//! were evenly spaced.
+//! were evenly spaced. `forecast` and `forecast_until` need the means of at least 60 time steps.
 //!
 //! # Granularity
 //!
@@ -48,7 +48,8 @@
 //! window ends. A range query uses the coarsest granularity that answers as well as finer
 //! granularities: either all borders of the windows are borders of its slots, or a window is at
 //! least 60 times as long as a slot. Functions that need every sample use the finest granularity;
-//! for functions that need many readings, only the second rule applies. A sample exactly on a
+//! for functions that need many readings, only the second rule applies, and for forecasts in
+//! instant queries too. A sample exactly on a
 //! border counts in the window that begins there, not in the window that ends there. Where a
 //! granularity has expired, the next coarser granularity is used and a warning reports it; a rate
 //! over less than a slot is the rate of the slot.

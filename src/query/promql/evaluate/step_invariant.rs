@@ -5,11 +5,13 @@
 use crate::query::promql::syntax::tree::Expr;
 
 /// Functions that depend on the evaluation time.
-const TIME_DEPENDENT: [&str; 12] = [
+const TIME_DEPENDENT: [&str; 14] = [
     "info",
     "time",
     "timestamp",
     "predict_linear",
+    "forecast",
+    "forecast_until",
     "days_in_month",
     "day_of_month",
     "day_of_week",

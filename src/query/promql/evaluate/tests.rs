@@ -25,7 +25,7 @@ const WHOLE: ChunkSizes = ChunkSizes { view: 1 << 20, part: 1000, bytes: 1 << 30
 const SMALL: ChunkSizes = ChunkSizes { view: 3, part: 2, bytes: 0 };
 const STALE_MARKER: f64 = f64::from_bits(0x7ff0_0000_0000_0002);
 
-const INPUTS: [&str; 34] = [
+const INPUTS: [&str; 35] = [
     "a_total",
     "g",
     "(g offset 4m)",
@@ -47,6 +47,7 @@ const INPUTS: [&str; 34] = [
     "changes(a_total[5m])",
     "deriv(g[5m])",
     "predict_linear(g[5m], 60)",
+    "forecast(g[20m], 60, 0.9)",
     "-g",
     "-{__name__=~'a_total|g'}",
     "g * 8",

@@ -5,7 +5,7 @@
 
 use super::{
     distributions::{self, MixedWindow, Outcome},
-    over_time, rates,
+    forecast, over_time, rates,
     window::{RangeFunction, WindowResult},
 };
 use crate::query::QueryError;
@@ -28,7 +28,7 @@ const CELLS_BETWEEN_CHECKS: usize = 1_000_000;
 
 /// Returns the function with a name, if it takes a range vector.
 pub(crate) fn function(name: &str) -> Option<RangeFunction> {
-    over_time::function(name).or_else(|| rates::function(name))
+    over_time::function(name).or_else(|| rates::function(name)).or_else(|| forecast::function(name))
 }
 
 /// Returns the detail that a function needs. Functions of single samples read the granularity that
@@ -46,6 +46,7 @@ pub(crate) fn needed_detail(name: &str) -> Detail {
         | "stddev_over_time"
         | "stdvar_over_time" => Detail::Samples,
         "deriv" | "predict_linear" => Detail::Readings,
+        "forecast" | "forecast_until" => Detail::Means,
         "avg_over_time" | "sum_over_time" => Detail::Values,
         _ => Detail::Aggregates,
     }
@@ -64,7 +65,7 @@ pub(crate) fn read_columns(name: &str) -> Columns {
         | "ts_of_last_over_time"
         | "delta" => Columns::ENDS,
         // Deltas need the sums, gauges the readings.
-        "increase" | "rate" => Columns::SUM.and(Columns::ENDS),
+        "forecast" | "forecast_until" | "increase" | "rate" => Columns::SUM.and(Columns::ENDS),
         "stddev_over_time" | "stdvar_over_time" => Columns::ALL,
         _ => Columns::VALUES,
     }

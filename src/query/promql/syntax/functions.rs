@@ -1,7 +1,7 @@
 //! The functions of the language: their names, and the types of their arguments and results.
 //!
-//! The source is Prometheus (promql/parser/functions.go, docs/querying/functions.md). Must never
-//! know: what the functions compute.
+//! The source is Prometheus (promql/parser/functions.go, docs/querying/functions.md), except for
+//! `forecast` and `forecast_until`. Must never know: what the functions compute.
 
 use super::value_type::ValueType::{self, Matrix, Scalar, Text, Vector};
 
@@ -55,7 +55,7 @@ const fn number(name: &'static str) -> Function {
 }
 
 /// All functions, by name.
-static FUNCTIONS: [Function; 92] = [
+static FUNCTIONS: [Function; 94] = [
     mapping("abs"),
     mapping("absent"),
     range_function("absent_over_time"),
@@ -86,6 +86,8 @@ static FUNCTIONS: [Function; 92] = [
     mapping("exp"),
     range_function("first_over_time"),
     mapping("floor"),
+    signature("forecast", &[Matrix, Scalar, Scalar], 1, Vector),
+    signature("forecast_until", &[Matrix, Scalar, Scalar], 1, Vector),
     mapping("histogram_avg"),
     mapping("histogram_count"),
     signature("histogram_fraction", &[Scalar, Scalar, Vector], 0, Vector),
