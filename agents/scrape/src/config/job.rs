@@ -5,7 +5,11 @@ use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 use granary_agent_kit::relabel::Rule;
 use serde::Deserialize;
 
-use super::{BODY_BYTES_MAX, KubernetesDiscovery, Size, Span, known::IgnoredSetting};
+use super::{
+    BODY_BYTES_MAX, KubernetesDiscovery, Size, Span,
+    credentials::{Authorization, BasicAuth, Credentials, Tls},
+    known::IgnoredSetting,
+};
 
 /// The default interval of Prometheus.
 const DEFAULT_INTERVAL: Duration = Duration::from_secs(60);
@@ -254,13 +258,6 @@ const RESERVED_HEADERS: [&str; 7] = [
     "x-prometheus-scrape-timeout-seconds",
 ];
 
-/// The credentials of requests. Their file names are relative to the settings.
-pub(crate) struct Credentials<'a> {
-    pub(crate) basic_auth: &'a mut Option<BasicAuth>,
-    pub(crate) authorization: &'a mut Option<Authorization>,
-    pub(crate) tls_config: &'a mut Tls,
-}
-
 /// The values of a header.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -297,42 +294,6 @@ impl Default for HttpDiscovery {
             proxy_url: None,
         }
     }
-}
-
-/// User name and password.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct BasicAuth {
-    pub(crate) username: String,
-    pub(crate) password: String,
-    pub(crate) password_file: Option<PathBuf>,
-}
-
-/// The value of the header `Authorization`.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct Authorization {
-    #[serde(rename = "type")]
-    pub(crate) kind: String,
-    pub(crate) credentials: String,
-    pub(crate) credentials_file: Option<PathBuf>,
-}
-
-impl Default for Authorization {
-    fn default() -> Self {
-        let (credentials, credentials_file) = (String::new(), None);
-        Self { kind: "Bearer".to_owned(), credentials, credentials_file }
-    }
-}
-
-/// TLS settings: trusted authorities, client certificate and key.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct Tls {
-    pub(crate) ca_file: Option<PathBuf>,
-    pub(crate) cert_file: Option<PathBuf>,
-    pub(crate) key_file: Option<PathBuf>,
-    pub(crate) insecure_skip_verify: bool,
 }
 
 /// Targets with the labels that they share.

@@ -2,11 +2,9 @@
 //!
 //! Must never know: how the API is read.
 
-use std::time::Duration;
-
 use serde::Deserialize;
 
-use super::job::{Authorization, BasicAuth, Credentials, Job, Tls};
+use super::credentials::{Authorization, BasicAuth, Credentials, Tls};
 
 /// The maximum number of namespaces: each has up to four watches, with a thread each.
 const NAMESPACES_MAX: usize = 16;
@@ -105,19 +103,6 @@ impl KubernetesDiscovery {
             basic_auth: &mut self.basic_auth,
             authorization: &mut self.authorization,
             tls_config: &mut self.tls_config,
-        }
-    }
-
-    /// Returns the settings of requests.
-    pub(crate) fn request_settings(&self) -> Job {
-        Job {
-            basic_auth: self.basic_auth.clone(),
-            authorization: self.authorization.clone(),
-            tls_config: self.tls_config.clone(),
-            follow_redirects: self.follow_redirects,
-            proxy_url: self.proxy_url.clone(),
-            scrape_timeout: Some(super::Span(Duration::from_secs(30))),
-            ..Job::default()
         }
     }
 

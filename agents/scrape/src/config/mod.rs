@@ -4,6 +4,7 @@
 //! ignored them would measure something else. Parts for a server, such as the evaluation interval
 //! of rules, are listed in the log and skipped.
 
+mod credentials;
 mod job;
 mod known;
 mod kubernetes;
@@ -24,9 +25,9 @@ use self::{
     known::{IgnoredSetting, with_alternative},
 };
 
+pub(crate) use credentials::{Authorization, Credentials, Tls};
 pub(crate) use job::{
-    Authorization, Credentials, DnsDiscovery, FileDiscovery, Group, Header, HttpDiscovery, Job,
-    Protocol, RecordType, Tls,
+    DnsDiscovery, FileDiscovery, Group, Header, HttpDiscovery, Job, Protocol, RecordType,
 };
 pub(crate) use kubernetes::{KubernetesDiscovery, Role, Selector};
 pub use shard::Shard;

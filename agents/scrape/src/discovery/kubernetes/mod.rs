@@ -7,6 +7,7 @@
 mod endpoints;
 mod labels;
 mod objects;
+mod roles;
 mod watch;
 
 use std::{
@@ -23,7 +24,7 @@ use granary_agent_kit::{Stopwatch, relabel::Labels};
 use self::{objects::Object, watch::Watch};
 use super::TARGETS_MAX;
 use crate::{
-    config::{KubernetesDiscovery, Role},
+    config::{Job, KubernetesDiscovery, Role, Span},
     fetch::Client,
 };
 
@@ -31,6 +32,8 @@ use crate::{
 const REFRESH_INTERVAL: Duration = Duration::from_secs(1);
 /// The time that the first refresh waits for the lists.
 const FIRST_LIST_TIMEOUT: Duration = Duration::from_secs(4);
+/// The maximum time of a request for a page of a list.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// The stack size of a watch; TLS needs most of it.
 const STACK_BYTES: usize = 512 << 10;
 /// The files of a pod's service account.
@@ -141,7 +144,7 @@ impl Kubernetes {
         if self.applied_changes == Some(state.changes) {
             return fault.map_or(Ok(None), Err);
         }
-        let targets = labels::targets(self.role, &state.objects);
+        let targets = roles::targets(self.role, &state.objects);
         self.applied_changes = Some(state.changes);
         if targets.len() > TARGETS_MAX {
             return Err(format!(
@@ -168,7 +171,15 @@ fn watches(
     variable: impl Fn(&str) -> Option<String>,
     account: &Path,
 ) -> Result<Vec<Watch>, String> {
-    let mut job = settings.request_settings();
+    let mut job = Job {
+        basic_auth: settings.basic_auth.clone(),
+        authorization: settings.authorization.clone(),
+        tls_config: settings.tls_config.clone(),
+        follow_redirects: settings.follow_redirects,
+        proxy_url: settings.proxy_url.clone(),
+        scrape_timeout: Some(Span(REQUEST_TIMEOUT)),
+        ..Job::default()
+    };
     let mut server = settings.api_server.trim_end_matches('/').to_owned();
     if server.is_empty() {
         let (host, port) = variable("KUBERNETES_SERVICE_HOST")
@@ -213,7 +224,7 @@ pub(crate) fn fuzz(bytes: &[u8]) {
         if let Ok(object) = serde_json::from_slice::<Object>(bytes) {
             let part = BTreeMap::from([(object.key(), object)]);
             let objects = Objects(BTreeMap::from([((role, String::new()), part)]));
-            drop(labels::targets(role, &objects));
+            drop(roles::targets(role, &objects));
         }
     }
     drop(serde_json::from_slice::<objects::Event>(bytes));
