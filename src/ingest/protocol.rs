@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use granary_protocol::{
     BatchView, DecodeError, InvalidSamples, JsonBatch, decode_batch, decode_json, encode_batch,
-    split_batches, unpack,
+    read_histograms, split_batches, unpack,
 };
 
 use super::{
@@ -26,6 +26,10 @@ use crate::model::{UnixMillis, is_own_sender};
 /// The maximum ratio of the decoded size of a packed body to its own size. The smallest parts grow
 /// most: a tag of a series takes at least two bytes of the body, and a sample three.
 const PACKED_FACTOR: usize = 48;
+
+/// The maximum ratio of the memory of histograms, in a batch and for the journal's record, to their
+/// bytes in a body. A bucket takes at least two bytes of the body.
+pub const HISTOGRAM_FACTOR: usize = 24;
 
 /// The encodings of native batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,6 +129,7 @@ fn decode_named(bytes: &[u8]) -> Result<BatchView<'_>, DecodeError> {
         let problem = "the name has a control character; use another name".to_owned();
         return Err(DecodeError { location: "agent".to_owned(), problem });
     }
+    read_histograms(view.histograms, view.len()).try_for_each(|found| found.map(drop))?;
     Ok(view)
 }
 

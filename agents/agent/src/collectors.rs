@@ -126,8 +126,8 @@ fn start_host(name: String, host: &Host, interval: Duration) -> StartResult {
 }
 
 fn start_statsd(agent: String, settings: &StatsD) -> StartResult {
-    let StatsD { listen, series_max, memory_max } = *settings;
-    let limits = Limits { series_max, memory_max };
+    let StatsD { listen, series_max, memory_max, quantiles: has_quantiles } = *settings;
+    let limits = Limits { series_max, memory_max, has_quantiles };
     Ok(Box::new(granary_agent_statsd::StatsD::listen(agent, listen, limits)?))
 }
 

@@ -121,6 +121,7 @@ pub(crate) struct StatsD {
     pub(crate) listen: SocketAddr,
     pub(crate) series_max: usize,
     pub(crate) memory_max: usize,
+    pub(crate) quantiles: bool,
 }
 
 impl Default for StatsD {
@@ -129,6 +130,7 @@ impl Default for StatsD {
             listen: SocketAddr::from(([127, 0, 0, 1], 8125)),
             series_max: 100_000,
             memory_max: 12 << 20,
+            quantiles: false,
         }
     }
 }

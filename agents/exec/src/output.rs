@@ -70,7 +70,8 @@ impl ParsedSample {
         let Self { metric, tags, kind, unit, value, start_ms } = self;
         if let Some(time_ms) = time_ms {
             let series = Series::new(metric, tags, kind, unit).into();
-            readings.push_known(KnownReading { series, value, time_ms, start_ms });
+            let histogram = None;
+            readings.push_known(KnownReading { series, value, time_ms, start_ms, histogram });
             return;
         }
         let tags = tags.into_iter().map(|(name, value)| (Cow::Owned(name), value)).collect();

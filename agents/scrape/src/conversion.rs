@@ -168,7 +168,8 @@ impl TargetSeries {
         }
         for (series, value) in self.reports.iter().zip(values) {
             let series = Arc::clone(series);
-            samples.push_always(KnownReading { series, value, time_ms, start_ms: None });
+            let (start_ms, histogram) = (None, None);
+            samples.push_always(KnownReading { series, value, time_ms, start_ms, histogram });
         }
     }
 
@@ -237,6 +238,7 @@ impl TargetSeries {
             value: sample.value,
             time_ms: target_time_ms.unwrap_or(time_ms),
             start_ms: sample.start_ms,
+            histogram: None,
         })
     }
 
@@ -275,7 +277,8 @@ impl TargetSeries {
 }
 
 fn stale_reading(series: &Arc<Series>, time_ms: i64) -> KnownReading {
-    KnownReading { series: Arc::clone(series), value: STALE_MARKER, time_ms, start_ms: None }
+    let (series, value) = (Arc::clone(series), STALE_MARKER);
+    KnownReading { series, value, time_ms, start_ms: None, histogram: None }
 }
 
 #[cfg(test)]

@@ -9,13 +9,14 @@ use std::{
     hash::BuildHasher,
 };
 
-use granary_agent_kit::{Reading, Readings};
+use granary_agent_kit::{KnownReading, Reading, Readings, Series};
+use granary_histogram::Histogram;
 use granary_protocol::Kind;
 
 use crate::{
     budget::Budget,
     line::{Line, Type},
-    timer::{Timer, VALUES_MIN},
+    timer::{Distribution, Timer, VALUES_MIN},
 };
 
 /// The memory of a reading until it is spooled, without its name and tags.
@@ -39,6 +40,8 @@ pub struct Limits {
     pub series_max: usize,
     /// The maximum memory of series and readings, in bytes.
     pub memory_max: usize,
+    /// True when timers become quantiles of the interval instead of a native histogram.
+    pub has_quantiles: bool,
 }
 
 /// Counters since the start.
@@ -56,6 +59,7 @@ pub(crate) struct ReceiverCounts {
 #[derive(Debug)]
 pub(crate) struct Aggregate {
     series_max: usize,
+    has_quantiles: bool,
     budget: Budget,
     /// Entries by type, name and tags.
     series: HashMap<Box<str>, State>,
@@ -92,6 +96,7 @@ impl Aggregate {
     pub(crate) fn new(limits: Limits) -> Self {
         Self {
             series_max: limits.series_max,
+            has_quantiles: limits.has_quantiles,
             budget: Budget::new(limits.memory_max),
             series: HashMap::new(),
             key: String::new(),
@@ -127,7 +132,8 @@ impl Aggregate {
             {
                 return AddOutcome::Full;
             }
-            self.series.insert(self.key.as_str().into(), State::new(line.kind));
+            let state = State::new(line.kind, self.has_quantiles);
+            self.series.insert(self.key.as_str().into(), state);
         }
         let Some(state) = self.series.get_mut(self.key.as_str()) else { return AddOutcome::Full };
         let is_finite = match state {
@@ -155,7 +161,7 @@ impl Aggregate {
     /// Emits the interval and starts the next interval. Gauges keep their values for relative
     /// changes, but are emitted only when they were set. Idle gauges are removed when gauges take
     /// more than half of the budget.
-    pub(crate) fn drain(&mut self, readings: &mut Readings) {
+    pub(crate) fn drain(&mut self, now_ms: i64, readings: &mut Readings) {
         let finished = self.series.extract_if(|_, state| !matches!(state, State::Gauge { .. }));
         let mut finished: Vec<_> = finished.collect();
         let gauge_bytes = self.series.keys().map(|key| series_bytes(key)).sum();
@@ -176,17 +182,17 @@ impl Aggregate {
         finished.extend(fresh_gauges);
         finished.sort_by(|left, right| left.0.cmp(&right.0));
         for (key, state) in finished {
-            push_state(readings, &key, state);
+            push_state(readings, &key, state, now_ms);
         }
     }
 }
 
 impl State {
-    fn new(kind: Type) -> Self {
+    fn new(kind: Type, has_quantiles: bool) -> Self {
         match kind {
             Type::Counter => Self::Counter(0.0),
             Type::Gauge { .. } => Self::Gauge { value: 0.0, is_fresh: false },
-            Type::Timer => Self::Timer(Box::default()),
+            Type::Timer => Self::Timer(Box::new(Timer::new(has_quantiles))),
             Type::Set => Self::Set(HashSet::new()),
         }
     }
@@ -226,14 +232,15 @@ fn series_bytes(key: &str) -> usize {
     let is_timer = key.starts_with(type_letter(Type::Timer));
     let tags = key.matches(SEPARATOR).count() / 2;
     let (readings, sample) = if is_timer {
-        (TIMER_SUM_READINGS + QUANTILES.len(), VALUES_MIN * size_of::<f64>())
+        let distribution = size_of::<Timer>() + VALUES_MIN * size_of::<f64>();
+        (TIMER_SUM_READINGS + QUANTILES.len(), distribution)
     } else {
         (1, 0)
     };
     readings * (READING_BYTES + tags * TAG_BYTES + KEY_COPIES * key.len()) + sample
 }
 
-fn push_state(readings: &mut Readings, key: &str, state: State) {
+fn push_state(readings: &mut Readings, key: &str, state: State, now_ms: i64) {
     let mut parts = key.split(SEPARATOR);
     let name = parts.next().and_then(|first| first.get(1..)).unwrap_or_default();
     let mut tags = Vec::new();
@@ -243,18 +250,19 @@ fn push_state(readings: &mut Readings, key: &str, state: State) {
     match state {
         State::Counter(sum) => push(readings, name.to_owned(), &tags, Kind::Delta, sum),
         State::Gauge { value, .. } => push(readings, name.to_owned(), &tags, Kind::Gauge, value),
-        State::Timer(timer) => push_timer(readings, name, &mut tags, *timer),
+        State::Timer(timer) => push_timer(readings, name, &tags, *timer, now_ms),
         State::Set(members) => {
             push(readings, format!("{name}_unique"), &tags, Kind::Gauge, members.len() as f64);
         }
     }
 }
 
-fn push_timer<'a>(
+fn push_timer(
     readings: &mut Readings,
     name: &str,
-    tags: &mut Vec<(&'a str, &'a str)>,
-    mut timer: Timer,
+    tags: &[(&str, &str)],
+    timer: Timer,
+    now_ms: i64,
 ) {
     let parts: [_; TIMER_SUM_READINGS] = [
         ("_count", Kind::Delta, timer.count),
@@ -265,15 +273,39 @@ fn push_timer<'a>(
     for (suffix, kind, value) in parts {
         push(readings, format!("{name}{suffix}"), tags, kind, value);
     }
-    let values = timer.quantiles(QUANTILES);
-    for (quantile, value) in QUANTILES.into_iter().zip(values) {
-        let text = quantile.to_string();
-        let mut tags = tags.clone();
-        tags.push(("quantile", &text));
-        if let Some(value) = value {
-            push(readings, name.to_owned(), &tags, Kind::Gauge, value);
+    match timer.distribution {
+        Distribution::Histogram { histogram, .. } => {
+            push_histogram(readings, name, tags, histogram, now_ms);
+        }
+        Distribution::Values(mut values) => {
+            for (quantile, value) in QUANTILES.into_iter().zip(values.quantiles(QUANTILES)) {
+                let text = quantile.to_string();
+                let mut tags = tags.to_vec();
+                tags.push(("quantile", &text));
+                if let Some(value) = value {
+                    push(readings, name.to_owned(), &tags, Kind::Gauge, value);
+                }
+            }
         }
     }
+}
+
+fn push_histogram(
+    readings: &mut Readings,
+    name: &str,
+    tags: &[(&str, &str)],
+    histogram: Histogram,
+    time_ms: i64,
+) {
+    let pairs = tags.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    let series = Series::new(name, pairs.collect(), Kind::DeltaHistogram, "");
+    readings.push_known(KnownReading {
+        series: series.into(),
+        value: histogram.count,
+        time_ms,
+        start_ms: None,
+        histogram: Some(Box::new(histogram)),
+    });
 }
 
 fn push(readings: &mut Readings, metric: String, tags: &[(&str, &str)], kind: Kind, value: f64) {

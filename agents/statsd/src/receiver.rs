@@ -93,7 +93,7 @@ impl StatsD {
         };
         let before = std::mem::replace(&mut self.last_logged, now);
         if now.lines > before.lines || now.forgotten_gauges > before.forgotten_gauges {
-            let Limits { series_max, memory_max } = self.shared.limits;
+            let Limits { series_max, memory_max, .. } = self.shared.limits;
             warn!(
                 lines = now.lines - before.lines,
                 forgotten_gauges = now.forgotten_gauges - before.forgotten_gauges,
@@ -161,12 +161,12 @@ fn add_datagram(datagram: &[u8], aggregate: &mut Aggregate) {
 /// fuzz tests.
 #[expect(clippy::missing_panics_doc, reason = "fuzz tests detect panics")]
 pub fn fuzz_datagrams(bytes: &[u8]) {
-    const LIMITS: Limits = Limits { series_max: 8, memory_max: 32 << 10 };
+    const LIMITS: Limits = Limits { series_max: 8, memory_max: 32 << 10, has_quantiles: false };
     let mut aggregate = Aggregate::new(LIMITS);
     for datagram in bytes.splitn(2, |byte| *byte == 0) {
         add_datagram(datagram, &mut aggregate);
         let mut readings = Readings::new(Vec::new());
-        aggregate.drain(&mut readings);
+        aggregate.drain(0, &mut readings);
         let ReceiverCounts { bad_lines, dropped, .. } = aggregate.counts;
         assert!(bad_lines + dropped <= bytes.len() as u64);
         for reading in readings.as_slice() {
@@ -180,10 +180,10 @@ impl Source for StatsD {
         "statsd"
     }
 
-    fn sample(&mut self, _now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
+    fn sample(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
         let counts = {
             let mut aggregate = self.shared.aggregate();
-            aggregate.drain(readings);
+            aggregate.drain(now_ms, readings);
             aggregate.counts
         };
         let datagrams = self.shared.drops.total();
@@ -218,7 +218,7 @@ impl Source for StatsD {
 mod tests {
     use super::*;
 
-    const LIMITS: Limits = Limits { series_max: 10, memory_max: 1 << 20 };
+    const LIMITS: Limits = Limits { series_max: 10, memory_max: 1 << 20, has_quantiles: false };
 
     fn sample_values(statsd: &mut StatsD) -> Vec<(String, f64)> {
         let mut readings = Readings::new(Vec::new());

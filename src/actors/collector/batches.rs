@@ -93,6 +93,8 @@ impl BatchCollector {
             BatchEncoding::Updates => Protocol::Updates,
         };
         let views = protocol::batches(&body)?;
+        let histogram_bytes: usize = views.iter().map(|view| view.histograms.len()).sum();
+        memory.grow(protocol::HISTOGRAM_FACTOR * histogram_bytes)?;
         if !is_own {
             check_senders(&views, senders.as_ref())?;
         }

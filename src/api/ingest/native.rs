@@ -5,7 +5,7 @@ use actix_web::{
     http::header::{HeaderName, HeaderValue},
     web,
 };
-use granary_protocol::{ACCEPT_POST, IngestAnswer, PACKED_MEDIA_TYPE};
+use granary_protocol::{ACCEPT_POST, IngestAnswer, PACKED_HISTOGRAMS, PACKED_MEDIA_TYPE};
 
 use super::{IngestParts, answer_and_count};
 use crate::{
@@ -26,9 +26,10 @@ pub(super) async fn ingest(
     };
     let mut response = answer_and_count(&parts.metrics, accepted, Refusal::response).await;
     // Agents use the packed encoding when the daemon announces it.
-    response
-        .headers_mut()
-        .insert(HeaderName::from_static(ACCEPT_POST), HeaderValue::from_static(PACKED_MEDIA_TYPE));
+    for announced in [PACKED_MEDIA_TYPE, PACKED_HISTOGRAMS] {
+        let (name, value) = (HeaderName::from_static(ACCEPT_POST), announced);
+        response.headers_mut().append(name, HeaderValue::from_static(value));
+    }
     response
 }
 

@@ -29,6 +29,8 @@ enum ResolvedRef {
     #[default]
     Unknown,
     Series(SeriesId),
+    /// A series of histograms.
+    Histograms(SeriesId),
     /// A part of a series whose kind has changed: the time of a sample decides to which part the
     /// sample belongs.
     Former(SeriesId),
@@ -115,14 +117,16 @@ impl Sessions {
         }
         let refs = self.by_sender.values_mut().flat_map(|session| &mut session.refs);
         for resolved in refs {
-            if let ResolvedRef::Series(id) = *resolved
+            if let ResolvedRef::Series(id) | ResolvedRef::Histograms(id) = *resolved
                 && let Some(whole) = dictionary.whole_of(id)
                 && dictionary.has_parts_of_another_kind(whole)
             {
                 *resolved = ResolvedRef::Former(id);
             }
             let is_current = match resolved {
-                ResolvedRef::Series(id) => dictionary.is_current(*id, before),
+                ResolvedRef::Series(id) | ResolvedRef::Histograms(id) => {
+                    dictionary.is_current(*id, before)
+                }
                 ResolvedRef::Former(id) => dictionary.whole_of(*id).is_some(),
                 ResolvedRef::Unknown | ResolvedRef::Refused(RefusalReason::BadSeries) => true,
                 // The limit may have room again.
@@ -284,7 +288,9 @@ fn definition_state(
             format!("the series' unit is {unit:?}, not {defined:?}: use that unit or another name");
         return DefinitionState::Refused(RefusalReason::UnitConflict, Some(message));
     }
-    DefinitionState::Resolved(ResolvedRef::Series(id))
+    let is_histogram = definition.kind.is_histogram();
+    let resolved = if is_histogram { ResolvedRef::Histograms(id) } else { ResolvedRef::Series(id) };
+    DefinitionState::Resolved(resolved)
 }
 
 /// Returns the newest part of a series with a kind.

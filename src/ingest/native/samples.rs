@@ -2,13 +2,14 @@
 //!
 //! Must never know: the registration of series.
 
-use granary_protocol::BatchView;
+use granary_protocol::{BatchView, read_histograms};
 
 use super::{ResolvedRef, Session, name_of};
 use crate::{
     ingest::refusals::Refusals,
     model::{
-        AcceptedBatch, BatchNumber, Deduplication, Kind, SeriesId, UnixMillis, is_stale_marker,
+        AcceptedBatch, BatchNumber, Deduplication, Histogram, HistogramFault, HistogramSample,
+        Kind, STALE_MARKER, SeriesId, UnixMillis, is_stale_marker,
     },
     policy::{Admission, RefusalReason},
 };
@@ -102,7 +103,9 @@ impl Samples<'_> {
             starts: view.starts().collect(),
             ..AcceptedBatch::default()
         };
-        self.accept_plain(&mut batch);
+        if self.view.histograms.is_empty() {
+            self.accept_plain(&mut batch);
+        }
         let (refused, revived) = self.check_rest(&mut batch, lookup)?;
         Ok(AdmittedBatch { batch, samples, refused, revived })
     }
@@ -135,10 +138,22 @@ impl Samples<'_> {
         let (mut refused, mut revived) = (Refusals::default(), Vec::new());
         // The vector is created at the first refusal: most batches have none.
         let mut kept: Option<Vec<usize>> = None;
+        // The bytes were decoded before.
+        let histograms = read_histograms(self.view.histograms, self.view.len());
+        let mut histograms = histograms.map_while(Result::ok).peekable();
         for (index, reference, value) in self.iter().skip(batch.series.len()) {
             let at = batch.time(index);
             let mut class = 0;
+            let histogram = histograms.next_if(|(of_sample, _)| *of_sample as usize == index);
+            let histogram = histogram.map(|(_, histogram)| histogram);
+            let has_histogram = histogram.is_some();
+            let (histogram, value) = checked(histogram, value);
             let keep = |id| {
+                if self.is_histogram(reference, || (lookup.kind)(id)) != has_histogram
+                    || histogram.is_err()
+                {
+                    return Err(RefusalReason::BadHistogram);
+                }
                 let kind = || (lookup.kind)(id);
                 let class_of = || {
                     class = (lookup.class)(id, at);
@@ -156,6 +171,13 @@ impl Samples<'_> {
             };
             match self.series(reference, former, &mut revived)?.and_then(keep) {
                 Ok((id, value)) => {
+                    let index_kept = batch.series.len() as u32;
+                    batch.histograms.extend(
+                        histogram
+                            .ok()
+                            .flatten()
+                            .map(|histogram| HistogramSample { index: index_kept, histogram }),
+                    );
                     batch.series.push(id);
                     batch.values.push(value);
                     if let Some(kept) = &mut kept {
@@ -166,8 +188,9 @@ impl Samples<'_> {
                     kept.get_or_insert_with(|| (0..index).collect());
                     refused.add(reason, || {
                         let (series, message) = self.fault(reference, &lookup.name);
+                        let fault = histogram.as_ref().err().map(ToString::to_string);
                         let explain = || self.admission.explain(reason, (at, value), class);
-                        (series, message.unwrap_or_else(explain))
+                        (series, message.or(fault).unwrap_or_else(explain))
                     });
                 }
             }
@@ -189,6 +212,15 @@ impl Samples<'_> {
         self.session.map_or(ResolvedRef::Unknown, |session| session.get(reference))
     }
 
+    /// Returns true when the samples of a ref are histograms.
+    fn is_histogram(&self, reference: u32, kind: impl FnOnce() -> Option<Kind>) -> bool {
+        match self.resolve(reference) {
+            ResolvedRef::Histograms(_) => true,
+            ResolvedRef::Former(_) => kind().is_some_and(Kind::is_histogram),
+            ResolvedRef::Series(_) | ResolvedRef::Unknown | ResolvedRef::Refused(_) => false,
+        }
+    }
+
     /// Returns the series of a ref, or the reason for its refusal.
     fn series(
         &self,
@@ -201,7 +233,7 @@ impl Samples<'_> {
             ResolvedRef::Unknown if (reference as usize) < self.sender_series_max => unknown(),
             ResolvedRef::Unknown => Ok(Err(RefusalReason::SenderSeriesLimit)),
             ResolvedRef::Refused(reason) => Ok(Err(reason)),
-            ResolvedRef::Series(id) => Ok(Ok(id)),
+            ResolvedRef::Series(id) | ResolvedRef::Histograms(id) => Ok(Ok(id)),
             ResolvedRef::Former(id) => match former(id) {
                 FormerSeries::Series(id) => Ok(Ok(id)),
                 FormerSeries::Revived(whole) => {
@@ -222,7 +254,10 @@ impl Samples<'_> {
     ) -> (String, Option<String>) {
         let fault = self.session.and_then(|session| session.faults.get(&reference));
         let (series, message) = match (self.resolve(reference), fault) {
-            (ResolvedRef::Series(id) | ResolvedRef::Former(id), _) => (name(id), None),
+            (
+                ResolvedRef::Series(id) | ResolvedRef::Histograms(id) | ResolvedRef::Former(id),
+                _,
+            ) => (name(id), None),
             (_, Some(fault)) => (Some(fault.series.clone()), fault.message.clone()),
             // The sender is above its limit of series; this batch names the series, or an earlier
             // one did.
@@ -232,6 +267,26 @@ impl Samples<'_> {
             }
         };
         (series.unwrap_or_else(|| format!("ref {reference}")), message)
+    }
+}
+
+/// Checks the histogram of a sample, and returns it with the value of the sample. A stale histogram
+/// is a stale marker.
+fn checked(
+    histogram: Option<Histogram>,
+    value: f64,
+) -> (Result<Option<Histogram>, HistogramFault>, f64) {
+    let Some(histogram) = histogram else { return (Ok(None), value) };
+    if histogram.is_stale() {
+        return (Ok(None), STALE_MARKER);
+    }
+    let schema = histogram.schema.into();
+    match histogram.checked_parts(schema) {
+        Ok(histogram) => {
+            let count = histogram.count;
+            (Ok(Some(histogram)), count)
+        }
+        Err(fault) => (Err(fault), value),
     }
 }
 

@@ -30,7 +30,7 @@ fn up_down_missed(board: &Board) -> (u64, u64, u64) {
 
 fn samples_of(board: &Board, count: usize) -> Samples {
     let series = Arc::new(Series::new("m", Vec::new(), Kind::Gauge, ""));
-    let reading = KnownReading { series, value: 1.0, time_ms: 1, start_ms: None };
+    let reading = KnownReading { series, value: 1.0, time_ms: 1, start_ms: None, histogram: None };
     let mut samples = board.memory.samples();
     for _ in 0..count {
         samples.push_always(reading.clone());

@@ -4,6 +4,8 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
+use crate::{DecodeError, read_histograms};
+
 /// The kind of a series: how its values are interpreted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -64,7 +66,7 @@ impl Kind {
         }
     }
 
-    /// Returns the word in responses, and for kinds of numbers in batches.
+    /// Returns the word in responses and batches.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Gauge => "gauge",
@@ -74,6 +76,12 @@ impl Kind {
             Self::GaugeHistogram => "gaugehistogram",
             Self::DeltaHistogram => "deltahistogram",
         }
+    }
+
+    /// Returns the kind with this word, also of histograms.
+    pub(crate) fn from_word(word: &str) -> Result<Self, UnknownKind> {
+        let kind = Self::ALL.into_iter().find(|kind| kind.as_str() == word);
+        kind.ok_or_else(|| UnknownKind(word.to_owned()))
     }
 
     /// Returns the code on disk.
@@ -153,4 +161,40 @@ pub struct Batch {
     pub values: Vec<f64>,
     /// The start times of counters, in Unix milliseconds: one per sample, one for all, or none.
     pub starts: Vec<i64>,
+    /// The bytes of the samples that are histograms, see [`crate::push_histogram`]. Their values are
+    /// the numbers of observations.
+    pub histograms: Vec<u8>,
+}
+
+impl Batch {
+    /// Removes the histograms, their samples and their definitions, for a daemon that stores only
+    /// numbers. Returns the number of removed samples.
+    ///
+    /// # Errors
+    /// The histograms cannot be decoded.
+    pub fn remove_histograms(&mut self) -> Result<usize, DecodeError> {
+        let samples = self.values.len();
+        let mut is_number = vec![true; samples];
+        for found in read_histograms(&self.histograms, samples) {
+            let (index, _) = found?;
+            if let Some(is_number) = is_number.get_mut(index as usize) {
+                *is_number = false;
+            }
+        }
+        retain(&mut self.refs, &is_number);
+        retain(&mut self.times, &is_number);
+        retain(&mut self.starts, &is_number);
+        retain(&mut self.values, &is_number);
+        self.histograms.clear();
+        self.series.retain(|definition| !definition.kind.is_histogram());
+        Ok(samples - self.values.len())
+    }
+}
+
+/// Retains entries of a column that has one entry per sample.
+fn retain<T>(column: &mut Vec<T>, is_kept: &[bool]) {
+    if column.len() == is_kept.len() && is_kept.contains(&false) {
+        let mut is_kept = is_kept.iter();
+        column.retain(|_| is_kept.next().is_some_and(|is_kept| *is_kept));
+    }
 }

@@ -49,6 +49,8 @@ pub struct BatchView<'a> {
     times: &'a [u8],
     values: &'a [u8],
     starts: &'a [u8],
+    /// See [`crate::Batch::histograms`].
+    pub histograms: &'a [u8],
 }
 
 /// A series definition that borrows from the request's body.
@@ -78,6 +80,7 @@ impl From<&BatchView<'_>> for Batch {
             times: view.times().collect(),
             values: view.values().collect(),
             starts: view.starts().collect(),
+            histograms: view.histograms.to_vec(),
         }
     }
 }
@@ -239,7 +242,7 @@ fn decode_definition(doc: &RawDocument) -> Result<SeriesView<'_>, DecodeError> {
             "unit" => view.unit = read_text("unit", value)?,
             "kind" => {
                 let fault = |cause: crate::UnknownKind| DecodeError::new("kind", cause.to_string());
-                view.kind = read_text("kind", value)?.parse().map_err(fault)?;
+                view.kind = Kind::from_word(read_text("kind", value)?).map_err(fault)?;
             }
             "tags" => view.tags = decode_tags(value).map_err(|cause| cause.within("tags"))?,
             _ => {}
@@ -275,6 +278,7 @@ fn decode_columns<'a>(value: RawBsonRef<'a>, view: &mut BatchView<'a>) -> Result
             "times" => view.times = read_column("samples.times", value, 8)?,
             "values" => view.values = read_column("samples.values", value, 8)?,
             "starts" => view.starts = read_column("samples.starts", value, 8)?,
+            "histograms" => view.histograms = read_column("samples.histograms", value, 1)?,
             _ => {}
         }
     }

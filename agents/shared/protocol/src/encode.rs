@@ -35,6 +35,10 @@ pub fn encode_batch(batch: &Batch, out: &mut Vec<u8>) {
     if !batch.starts.is_empty() {
         samples.append(cstr!("starts"), encode_column(&batch.starts, i64::to_le_bytes));
     }
+    if !batch.histograms.is_empty() {
+        let column = Binary { subtype: BinarySubtype::Generic, bytes: batch.histograms.clone() };
+        samples.append(cstr!("histograms"), column);
+    }
     doc.append(cstr!("samples"), samples);
     out.extend_from_slice(doc.as_bytes());
 }

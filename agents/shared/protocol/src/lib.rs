@@ -3,7 +3,7 @@
 //! A request body is one or more batches, as consecutive BSON documents, optionally compressed with
 //! zstd as a whole. Each batch has the sender's `(agent, epoch, seq)`, so a repeated batch is
 //! recognized and changes nothing. Series are defined once per sender epoch under small numbers
-//! ("refs"); samples are three binary columns. `packed` is a smaller form for daemons that announce
+//! ("refs"); samples are three binary columns, and native histograms a fourth. `packed` is a smaller form for daemons that announce
 //! support for it. The daemon and all agents share this crate, which must never know the daemon.
 
 mod answer;
@@ -11,6 +11,7 @@ mod batch;
 mod decode;
 mod encode;
 mod enroll;
+mod histograms;
 mod json;
 mod packed;
 mod ping;
@@ -20,8 +21,9 @@ pub use batch::{Batch, Kind, SeriesDefinition, UnknownKind};
 pub use decode::{BatchView, DecodeError, SeriesView, decode_batch, split_batches};
 pub use encode::encode_batch;
 pub use enroll::{ENROLL_PATH, EnrollAnswer, EnrollBody, RENEW_KEY_HEADER, RENEW_PATH};
+pub use histograms::{push_histogram, read_histograms};
 pub use json::{InvalidSamples, JsonBatch, decode_json};
-pub use packed::{PACKED_MEDIA_TYPE, pack, unpack};
+pub use packed::{PACKED_HISTOGRAMS, PACKED_MEDIA_TYPE, pack, unpack};
 pub use ping::{
     PING_PATH, PINGS_PER_REQUEST_MAX, Ping, PingAnswer, PingBody, RefusedPing, decode_pings,
     ping_interval,

@@ -7,13 +7,15 @@
 //!
 //! A body has these parts. All numbers are LEB128; signed numbers are in zigzag encoding:
 //!
-//! 1. the bytes `GP`, the version 2, and the number of batches
+//! 1. the bytes `GP`, the version, and the number of batches. The version is 3 if a batch has native
+//!    histograms, and otherwise 2, which older daemons read
 //! 2. for each batch: flags; the sender, unless the previous batch has the same sender; the
 //!    differences of epoch and seq from the previous batch; if the time of sending is set, its
 //!    difference from the epoch; if there are definitions, their number and the definitions; and
 //!    the number of samples
 //! 3. the refs of all batches, all times, all starts, the forms of all values, the digits of the
-//!    short decimals, and last the eight bytes of each other value
+//!    short decimals, the eight bytes of each other value, and in version 3 for each batch the
+//!    length and the bytes of its histograms
 
 use std::collections::HashMap;
 
@@ -25,7 +27,14 @@ mod bytes;
 /// The media type of a packed body.
 pub const PACKED_MEDIA_TYPE: &str = "application/vnd.granary.packed";
 
-const HEAD: [u8; 3] = [b'G', b'P', 2];
+/// The announcement of a daemon that reads packed bodies with native histograms.
+pub const PACKED_HISTOGRAMS: &str = "application/vnd.granary.packed;version=3";
+
+const HEAD: [u8; 2] = *b"GP";
+/// The version of a body of numbers.
+const VERSION_NUMBERS: u8 = 2;
+/// The version of a body with histograms.
+const VERSION_HISTOGRAMS: u8 = 3;
 /// The batch has a time of sending.
 const SENT: u8 = 1;
 /// Each sample has a time; otherwise all samples share one time.
@@ -93,7 +102,12 @@ struct PreviousItem {
 
 /// Encodes batches as one body.
 pub fn pack(batches: &[Batch]) -> Vec<u8> {
+    let has_histograms = batches.iter().any(|batch| {
+        let mut kinds = batch.series.iter().map(|definition| definition.kind);
+        !batch.histograms.is_empty() || kinds.any(Kind::is_histogram)
+    });
     let mut out = HEAD.to_vec();
+    out.push(if has_histograms { VERSION_HISTOGRAMS } else { VERSION_NUMBERS });
     bytes::push_unsigned(batches.len() as u64, &mut out);
     let mut previous = PreviousItem::default();
     let mut agent = None;
@@ -123,6 +137,10 @@ pub fn pack(batches: &[Batch]) -> Vec<u8> {
         push_differences(&batch.starts, &mut previous.start, &mut out);
     }
     push_values(batches, &mut previous.values, &mut out);
+    for batch in batches.iter().filter(|_| has_histograms) {
+        bytes::push_unsigned(batch.histograms.len() as u64, &mut out);
+        out.extend_from_slice(&batch.histograms);
+    }
     out
 }
 
@@ -196,17 +214,19 @@ struct PackedBatch {
 /// The fault, with its byte position.
 pub fn unpack(body: &[u8]) -> Result<Vec<Batch>, DecodeError> {
     let mut reader = Reader::new(body);
-    if reader.read_bytes(2)? != &HEAD[..2] {
+    if reader.read_bytes(2)? != HEAD {
         return Err(reader.fault("no packed batches"));
     }
     let version = reader.byte()?;
-    if version != HEAD[2] {
-        return Err(reader.fault(&format!("version {version} is not known; this daemon reads 2")));
+    if ![VERSION_NUMBERS, VERSION_HISTOGRAMS].contains(&version) {
+        let problem = format!("version {version} is not known; this daemon reads 2 and 3");
+        return Err(reader.fault(&problem));
     }
     let count = reader.count(BATCHES_PER_REQUEST_MAX)?;
     let mut packed: Vec<PackedBatch> = Vec::new();
     for _ in 0..count {
-        let next_batch = read_head(&mut reader, packed.last().map(|packed| &packed.batch))?;
+        let previous = packed.last().map(|packed| &packed.batch);
+        let next_batch = read_head(&mut reader, version, previous)?;
         // Each sample takes at least one byte, which bounds the allocation by the size of the body.
         let samples: usize = packed.iter().map(|packed| packed.samples).sum();
         if samples + next_batch.samples > reader.remaining() {
@@ -216,6 +236,10 @@ pub fn unpack(body: &[u8]) -> Result<Vec<Batch>, DecodeError> {
     }
     read_columns(&mut reader, &mut packed)?;
     read_values(&mut reader, &mut packed)?;
+    for PackedBatch { batch, .. } in packed.iter_mut().filter(|_| version == VERSION_HISTOGRAMS) {
+        let length = reader.count(usize::MAX)?;
+        batch.histograms = reader.read_bytes(length)?.to_vec();
+    }
     if reader.remaining() > 0 {
         return Err(reader.fault("more bytes than the batches need"));
     }
@@ -224,6 +248,7 @@ pub fn unpack(body: &[u8]) -> Result<Vec<Batch>, DecodeError> {
 
 fn read_head(
     reader: &mut Reader<'_>,
+    version: u8,
     previous: Option<&Batch>,
 ) -> Result<PackedBatch, DecodeError> {
     let flags = reader.byte()?;
@@ -244,18 +269,19 @@ fn read_head(
     if flags & DEFINES != 0 {
         let count = reader.count(usize::MAX)?;
         for _ in 0..count {
-            batch.series.push(read_definition(reader)?);
+            batch.series.push(read_definition(reader, version)?);
         }
     }
     let samples = reader.count(usize::MAX)?;
     Ok(PackedBatch { batch, flags, samples })
 }
 
-fn read_definition(reader: &mut Reader<'_>) -> Result<SeriesDefinition, DecodeError> {
+fn read_definition(reader: &mut Reader<'_>, version: u8) -> Result<SeriesDefinition, DecodeError> {
     let reference = u32::try_from(reader.unsigned()?);
     let reference = reference.map_err(|_| reader.fault("a ref is 0 to 4294967295"))?;
     let code = reader.byte()?;
-    let kind = Kind::from_code(code).filter(|kind| !kind.is_histogram());
+    let is_known = |kind: &Kind| version == VERSION_HISTOGRAMS || !kind.is_histogram();
+    let kind = Kind::from_code(code).filter(is_known);
     let kind = kind.ok_or_else(|| reader.fault("the code of a kind is unknown"))?;
     let (metric, unit) = (reader.text()?.to_owned(), reader.text()?.to_owned());
     let mut tags = Vec::new();

@@ -4,12 +4,12 @@ use super::*;
 use crate::line::parse;
 
 fn new_aggregate(series_max: usize, memory_max: usize) -> Aggregate {
-    Aggregate::new(Limits { series_max, memory_max })
+    Aggregate::new(Limits { series_max, memory_max, has_quantiles: true })
 }
 
 fn drain_to_lines(aggregate: &mut Aggregate) -> Vec<String> {
     let mut readings = Readings::new(Vec::new());
-    aggregate.drain(&mut readings);
+    aggregate.drain(7, &mut readings);
     let text = |reading: &Reading| {
         let tags: Vec<_> = reading.tags.iter().map(|(k, v)| format!("{k}={v}")).collect();
         format!("{}{{{}}} {} {}", reading.metric, tags.join(","), reading.kind, reading.value)
@@ -60,6 +60,26 @@ fn an_interval_becomes_readings_and_the_next_interval_begins_empty() {
     // A relative change continues from the value of the previous interval.
     add_lines(&mut aggregate, &["depth:+1|g"]);
     assert_eq!(drain_to_lines(&mut aggregate), ["depth{} gauge 6"]);
+}
+
+#[test]
+fn timers_histograms_and_distributions_become_native_histograms() {
+    let limits = Limits { series_max: 10, memory_max: 1 << 20, has_quantiles: false };
+    let mut aggregate = Aggregate::new(limits);
+    add_lines(&mut aggregate, &["wait:10:20|ms|#page:a", "wait:30|h|@0.5|#page:a", "size:1|d"]);
+    let mut readings = Readings::new(Vec::new());
+    aggregate.drain(7, &mut readings);
+    let text = |reading: &KnownReading| {
+        let histogram = reading.histogram.as_deref().unwrap();
+        assert_eq!((reading.time_ms, histogram.count), (7, reading.value));
+        let tags: Vec<_> = reading.series.tags().map(|(k, v)| format!("{k}={v}")).collect();
+        let (metric, kind) = (reading.series.metric(), reading.series.kind());
+        format!("{metric}{{{}}} {kind} {} {}", tags.join(","), histogram.count, histogram.sum)
+    };
+    let found: Vec<_> = readings.known().iter().map(text).collect();
+    assert_eq!(found, ["size{} deltahistogram 1 1", "wait{page=a} deltahistogram 4 90"]);
+    let has_quantiles = |reading: &Reading| reading.tags.iter().any(|(name, _)| name == "quantile");
+    assert!(!readings.as_slice().iter().any(has_quantiles));
 }
 
 #[test]

@@ -49,6 +49,8 @@ totals! {
     batches_rejected,
     /// Samples of the rejected batches.
     samples_rejected,
+    /// Histograms that were omitted because the daemon stores only numbers.
+    histograms_omitted,
     /// Requests sent.
     requests,
     /// Requests that failed and are retried.

@@ -2,6 +2,7 @@
 
 use std::{borrow::Cow, collections::BTreeMap, error::Error, fmt::Display, sync::Arc};
 
+use granary_histogram::Histogram;
 use granary_protocol::{Kind, is_stale_marker};
 
 use crate::{Series, WatchedHost};
@@ -75,6 +76,8 @@ pub struct KnownReading {
     pub time_ms: i64,
     /// The start time of a counter, in Unix milliseconds.
     pub start_ms: Option<i64>,
+    /// The histogram of a series of histograms; the value is then its number of observations.
+    pub histogram: Option<Box<Histogram>>,
 }
 
 /// The readings of one round, and its problems.
@@ -185,7 +188,8 @@ impl Readings {
             let Reading { metric, tags, kind, unit, value, start_ms } = reading;
             let tags = tags.into_iter().map(|(key, value)| (key.into_owned(), value)).collect();
             let series = Series::new(metric, tags, kind, unit);
-            self.push_known(KnownReading { series: series.into(), value, time_ms, start_ms });
+            let series = Arc::new(series);
+            self.push_known(KnownReading { series, value, time_ms, start_ms, histogram: None });
         }
         self.append(other);
     }
@@ -270,7 +274,9 @@ mod tests {
     fn readings_collected_separately_keep_their_common_tags_and_time() {
         let mut separate = Readings::new(vec![("script".into(), "s".into())]);
         let series = Arc::new(Series::new("a", Vec::new(), Kind::Gauge, ""));
-        separate.push_known(KnownReading { series, value: 1.0, time_ms: 5, start_ms: None });
+        let (value, time_ms) = (1.0, 5);
+        let (start_ms, histogram) = (None, None);
+        separate.push_known(KnownReading { series, value, time_ms, start_ms, histogram });
         separate.gauge("b", "", &[], 2.0);
         let mut readings = Readings::default();
         readings.append_at(separate, 7);

@@ -5,7 +5,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicU8, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -13,7 +13,8 @@ use std::{
 use granary_https::{FailureReason, Https, ReloadingAgent, RequestFailure, TrustOptions};
 use granary_protocol::{
     ACCEPT_POST, BSON_MEDIA_TYPE, EnrollAnswer, ErrorAnswer, INGEST_PATH, IngestAnswer,
-    PACKED_MEDIA_TYPE, PING_PATH, Ping, PingAnswer, PingBody, RENEW_KEY_HEADER, RENEW_PATH,
+    PACKED_HISTOGRAMS, PACKED_MEDIA_TYPE, PING_PATH, Ping, PingAnswer, PingBody, RENEW_KEY_HEADER,
+    RENEW_PATH,
 };
 use tracing::{info, warn};
 use ureq::{
@@ -36,6 +37,13 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const RENEW_TIMEOUT: Duration = Duration::from_secs(10);
 /// The maximum size of a response.
 const ANSWER_BYTES_MAX: u64 = 1024 * 1024;
+
+/// The daemon in use has answered a request.
+const HAS_ANSWERED: u8 = 1;
+/// The daemon in use accepts packed bodies.
+const READS_PACKED: u8 = 1 << 1;
+/// The daemon in use stores native histograms.
+const READS_HISTOGRAMS: u8 = 1 << 2;
 
 /// The name of the daemon's error when plain HTTP reaches its port of https.
 const TLS_REQUIRED: &str = "tls_required";
@@ -73,8 +81,8 @@ pub(crate) struct Client {
     http: ReloadingAgent,
     daemons: Vec<String>,
     current: AtomicUsize,
-    /// True when the last response announced that the daemon accepts packed bodies.
-    reads_packed: AtomicBool,
+    /// The announcement in the last response of the daemon in use.
+    announced: AtomicU8,
     token: Option<Token>,
     clock: Arc<DaemonClock>,
 }
@@ -99,9 +107,9 @@ impl Client {
                 .user_agent(concat!("granary-agent/", env!("CARGO_PKG_VERSION")))
         };
         let http = ReloadingAgent::new(https, Box::new(config))?;
-        let (current, reads_packed) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let (current, announced) = (AtomicUsize::new(0), AtomicU8::new(0));
         let clock = Arc::default();
-        Ok(Self { http, daemons: daemons.to_vec(), current, reads_packed, token, clock })
+        Ok(Self { http, daemons: daemons.to_vec(), current, announced, token, clock })
     }
 
     /// Returns the address of the daemon in use, without secrets.
@@ -129,7 +137,7 @@ impl Client {
 
     /// Switches to the next daemon. Returns false when there is only one.
     pub(crate) fn switch_to_next(&self) -> bool {
-        self.reads_packed.store(false, Ordering::Relaxed);
+        self.announced.store(0, Ordering::Relaxed);
         let next = (self.current.load(Ordering::Relaxed) + 1) % self.daemons.len().max(1);
         let is_other = self.current.swap(next, Ordering::Relaxed) != next;
         if is_other {
@@ -140,7 +148,35 @@ impl Client {
 
     /// Returns the format of batches for the daemon in use: packed if the daemon has announced it.
     pub(crate) fn form(&self) -> Form {
-        if self.reads_packed.load(Ordering::Relaxed) { Form::Packed } else { Form::Bson }
+        if self.has_announced(READS_PACKED) { Form::Packed } else { Form::Bson }
+    }
+
+    /// Returns true when the daemon in use stores native histograms, and `None` before its first
+    /// response.
+    pub(crate) fn reads_histograms(&self) -> Option<bool> {
+        let reads_histograms = self.has_announced(READS_HISTOGRAMS);
+        self.has_announced(HAS_ANSWERED).then_some(reads_histograms)
+    }
+
+    fn has_announced(&self, flag: u8) -> bool {
+        self.announced.load(Ordering::Relaxed) & flag != 0
+    }
+
+    fn note_announcement<T>(&self, answer: &Response<T>) {
+        let values = answer.headers().get_all(ACCEPT_POST).iter();
+        let values = values.filter_map(|value| value.to_str().ok());
+        let flags = values.flat_map(|value| value.split(',')).map(|value| match value.trim() {
+            PACKED_MEDIA_TYPE => READS_PACKED,
+            PACKED_HISTOGRAMS => READS_HISTOGRAMS,
+            _ => 0,
+        });
+        let announced = flags.fold(HAS_ANSWERED, |all, flag| all | flag);
+        self.announced.store(announced, Ordering::Relaxed);
+    }
+
+    /// Posts a body without batches, whose response announces what the daemon reads.
+    pub(crate) fn ask(&self, timeout: Duration) -> RequestOutcome {
+        self.post(&Body::default(), timeout)
     }
 
     fn url_of(&self, path: &str) -> String {
@@ -204,9 +240,7 @@ impl Client {
         };
         self.note_daemon_time(&answer, watch);
         let status = answer.status().as_u16();
-        let reads_packed =
-            answer.headers().get(ACCEPT_POST).is_some_and(|value| value == PACKED_MEDIA_TYPE);
-        self.reads_packed.store(reads_packed, Ordering::Relaxed);
+        self.note_announcement(&answer);
         let after = answer
             .headers()
             .get(RETRY_AFTER)

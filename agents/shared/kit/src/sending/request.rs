@@ -4,7 +4,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use granary_protocol::{Batch, DecodeError, SeriesDefinition, decode_batch, encode_batch, pack};
+use granary_protocol::{
+    Batch, DecodeError, SeriesDefinition, decode_batch, encode_batch, pack, read_histograms,
+};
 
 use crate::spool::StoredBatch;
 
@@ -33,19 +35,25 @@ pub(crate) struct Body {
 
 /// Builds the body of batches in `epoch`. The first batch contains the time of sending. With
 /// `definitions`, the first batch of each agent defines all refs of the request. `ahead_of` returns
-/// how far the clock was ahead when a batch was stored.
+/// how far the clock was ahead when a batch was stored. A form without histograms omits them.
 pub(crate) fn build_body(
     stored: &[StoredBatch],
     epoch: i64,
     sent_ms: i64,
     definitions: Option<&BTreeMap<u32, SeriesDefinition>>,
-    form: Form,
+    (form, has_histograms): (Form, bool),
     ahead_of: &dyn Fn(u64) -> i64,
 ) -> Result<Body, DecodeError> {
     let mut batches = Vec::with_capacity(stored.len());
-    let mut used = if definitions.is_some() { refs_by_agent(stored)? } else { BTreeMap::new() };
+    let mut used = match definitions {
+        Some(_) => refs_by_agent(stored, has_histograms)?,
+        None => BTreeMap::new(),
+    };
     for (index, stored) in stored.iter().enumerate() {
         let mut batch = Batch { epoch, ..Batch::from(&decode_batch(&stored.bytes)?) };
+        if !has_histograms {
+            batch.remove_histograms()?;
+        }
         if index == 0 {
             batch.sent = sent_ms;
         }
@@ -73,18 +81,36 @@ fn subtract_lead(batch: &mut Batch, ahead_ms: i64) {
 }
 
 /// Returns the refs in the batches of each agent.
-fn refs_by_agent(batches: &[StoredBatch]) -> Result<BTreeMap<String, BTreeSet<u32>>, DecodeError> {
+fn refs_by_agent(
+    batches: &[StoredBatch],
+    has_histograms: bool,
+) -> Result<BTreeMap<String, BTreeSet<u32>>, DecodeError> {
     let mut used: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
     for stored in batches {
-        let view = decode_batch(&stored.bytes)?;
-        used.entry(view.agent.to_owned()).or_default().extend(view.refs());
+        let mut batch = Batch::from(&decode_batch(&stored.bytes)?);
+        if !has_histograms {
+            batch.remove_histograms()?;
+        }
+        used.entry(batch.agent).or_default().extend(batch.refs);
     }
     Ok(used)
 }
 
 /// Returns the refs of these batches.
-pub(crate) fn refs_in(batches: &[StoredBatch]) -> Result<BTreeSet<u32>, DecodeError> {
-    Ok(refs_by_agent(batches)?.into_values().flatten().collect())
+pub(crate) fn refs_in(
+    batches: &[StoredBatch],
+    has_histograms: bool,
+) -> Result<BTreeSet<u32>, DecodeError> {
+    Ok(refs_by_agent(batches, has_histograms)?.into_values().flatten().collect())
+}
+
+/// Returns the number of histograms in these batches.
+pub(crate) fn count_histograms(batches: &[StoredBatch]) -> u64 {
+    let count = |stored: &StoredBatch| {
+        let view = decode_batch(&stored.bytes).ok()?;
+        Some(read_histograms(view.histograms, view.len()).count() as u64)
+    };
+    batches.iter().filter_map(count).sum()
 }
 
 fn compress(bytes: Vec<u8>, form: Form) -> Body {
@@ -98,7 +124,8 @@ fn compress(bytes: Vec<u8>, form: Form) -> Body {
 
 #[cfg(test)]
 mod tests {
-    use granary_protocol::{split_batches, unpack};
+    use granary_histogram::Histogram;
+    use granary_protocol::{push_histogram, split_batches, unpack};
 
     use super::*;
 
@@ -135,7 +162,7 @@ mod tests {
     #[test]
     fn the_first_batch_contains_the_time_of_sending_and_samples_are_unchanged() {
         let batches = [stored_batch("a", 1, &[1, 2]), stored_batch("a", 2, &[2])];
-        let body = build_body(&batches, 5, 777, None, Form::Bson, &|_| 0).unwrap();
+        let body = build_body(&batches, 5, 777, None, (Form::Bson, true), &|_| 0).unwrap();
         let parts = decode_parts(&body);
         let views: Vec<_> = parts.iter().map(|part| decode_batch(part).unwrap()).collect();
         assert_eq!(views.iter().map(|v| (v.seq, v.sent)).collect::<Vec<_>>(), [(1, 777), (2, 0)]);
@@ -147,7 +174,7 @@ mod tests {
     fn times_of_a_clock_that_was_ahead_are_set_back() {
         let batches = [stored_batch("a", 1, &[1]), stored_batch("a", 2, &[2])];
         let ahead_of = |seq| if seq == 1 { 300 } else { 0 };
-        let body = build_body(&batches, 5, 777, None, Form::Bson, &ahead_of).unwrap();
+        let body = build_body(&batches, 5, 777, None, (Form::Bson, true), &ahead_of).unwrap();
         let parts = decode_parts(&body);
         let times = parts.iter().filter_map(|part| decode_batch(part).unwrap().times().max());
         assert_eq!(times.collect::<Vec<_>>(), [700, 1000]);
@@ -159,7 +186,7 @@ mod tests {
     #[test]
     fn batches_of_an_earlier_epoch_are_sent_in_the_new_epoch() {
         let batches = [stored_batch("a", 1, &[1]), stored_batch("a", 2, &[2])];
-        let body = build_body(&batches, 6, 0, None, Form::Bson, &|_| 0).unwrap();
+        let body = build_body(&batches, 6, 0, None, (Form::Bson, true), &|_| 0).unwrap();
         let parts = decode_parts(&body);
         let numbers: Vec<_> = parts
             .iter()
@@ -173,7 +200,8 @@ mod tests {
         let batches =
             [stored_batch("a", 1, &[1]), stored_batch("a", 2, &[1, 2]), stored_batch("b", 3, &[3])];
         let definitions = (1..5).map(|r| (r, definition(r))).collect();
-        let body = build_body(&batches, 5, 777, Some(&definitions), Form::Bson, &|_| 0).unwrap();
+        let body =
+            build_body(&batches, 5, 777, Some(&definitions), (Form::Bson, true), &|_| 0).unwrap();
         let parts = decode_parts(&body);
         let defined: Vec<Vec<u32>> = parts
             .iter()
@@ -187,7 +215,8 @@ mod tests {
         let batches =
             [stored_batch("a", 1, &[1]), stored_batch("a", 2, &[1, 2]), stored_batch("b", 3, &[3])];
         let definitions = (1..5).map(|r| (r, definition(r))).collect();
-        let body = |form| build_body(&batches, 6, 777, Some(&definitions), form, &|_| 0).unwrap();
+        let body =
+            |form| build_body(&batches, 6, 777, Some(&definitions), (form, true), &|_| 0).unwrap();
         let decoded = |bytes: &Vec<u8>| Batch::from(&decode_batch(bytes).unwrap());
         let plain: Vec<_> = decode_parts(&body(Form::Bson)).iter().map(decoded).collect();
         let packed = body(Form::Packed);
@@ -198,11 +227,46 @@ mod tests {
     #[test]
     fn only_long_bodies_are_compressed() {
         let short = stored_batch("a", 1, &[1]);
-        let short = build_body(&[short], 5, 1, None, Form::Packed, &|_| 0).unwrap();
+        let short = build_body(&[short], 5, 1, None, (Form::Packed, true), &|_| 0).unwrap();
         assert!(!short.is_zstd && short.bytes.len() < 40);
         let long = stored_batch("a", 1, &(0..500).collect::<Vec<_>>());
-        let body = build_body(std::slice::from_ref(&long), 5, 0, None, Form::Bson, &|_| 0).unwrap();
+        let body = build_body(std::slice::from_ref(&long), 5, 0, None, (Form::Bson, true), &|_| 0)
+            .unwrap();
         assert!(body.is_zstd);
         assert_eq!(zstd::bulk::decompress(&body.bytes, 100_000).unwrap(), long.bytes);
+    }
+
+    #[test]
+    fn a_body_without_histograms_has_only_numbers() {
+        let mut batch = Batch {
+            agent: "a".to_owned(),
+            epoch: 5,
+            seq: 1,
+            refs: vec![1, 2, 3],
+            times: vec![10, 20, 30],
+            values: vec![1.0, 2.0, 3.0],
+            ..Batch::default()
+        };
+        for index in [0, 2] {
+            push_histogram(&mut batch.histograms, index, &Histogram::stale());
+        }
+        let mut bytes = Vec::new();
+        encode_batch(&batch, &mut bytes);
+        let stored = [StoredBatch { seq: 1, bytes }];
+        let definitions = (1..4).map(|r| (r, definition(r))).collect();
+        let body = |form| build_body(&stored, 5, 1, Some(&definitions), form, &|_| 0).unwrap();
+        let parts = decode_parts(&body((Form::Bson, false)));
+        let found = Batch::from(&decode_batch(&parts[0]).unwrap());
+        assert_eq!((found.refs, found.times, found.values), (vec![2], vec![20], vec![2.0]));
+        assert_eq!(found.series, [definition(2)]);
+        assert!(found.histograms.is_empty());
+        let packed = body((Form::Packed, true));
+        let plain = if packed.is_zstd {
+            zstd::bulk::decompress(&packed.bytes, 100_000).unwrap()
+        } else {
+            packed.bytes
+        };
+        assert_eq!(unpack(&plain).unwrap()[0].histograms, batch.histograms);
+        assert_eq!(count_histograms(&stored), 2);
     }
 }

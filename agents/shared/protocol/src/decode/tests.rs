@@ -28,6 +28,7 @@ fn any_batch() -> impl Strategy<Value = Batch> {
                 values: samples.iter().map(|(.., value)| *value).collect(),
                 starts: times.iter().copied().take([0, 1, 9][start_count]).collect(),
                 times: if share_time { vec![3] } else { times },
+                histograms: Vec::new(),
             }
         },
     )

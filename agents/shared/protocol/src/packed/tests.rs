@@ -76,7 +76,7 @@ fn faults_contain_their_position() {
     };
     check(&[&body[..], &[0]].concat(), "more bytes");
     check(b"\x05\0\0\0\0", "no packed batches");
-    check(b"GP\x03\x01", "version 3 is not known");
+    check(b"GP\x04\x01", "version 4 is not known");
     check(b"GP\x02\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02", "64 bits");
     check(b"GP\x02\x81\x08", "at most 1024");
     check(b"GP\x02\x01\x10\x00\x00\x00", "a sender's name");
@@ -90,25 +90,27 @@ fn any_batch() -> impl Strategy<Value = Batch> {
         Just(STALE_MARKER),
     ];
     let definition = (any::<u32>(), ".{0,5}", prop::collection::vec((".{0,3}", ".{0,3}"), 0..3));
-    let define = |(reference, metric, tags)| SeriesDefinition {
+    let kind = prop::sample::select(Kind::ALL.to_vec());
+    let definition = (definition, kind);
+    let define = |((reference, metric, tags), kind)| SeriesDefinition {
         reference,
         metric,
         tags,
-        kind: Kind::Counter,
+        kind,
         unit: "s".to_owned(),
     };
     let samples = prop::collection::vec((0_u32..9, value, any::<i64>(), any::<i64>()), 0..20);
-    let columns = (samples, 0_usize..3, any::<bool>());
+    let columns = (samples, 0_usize..3, any::<bool>(), prop::collection::vec(any::<u8>(), 0..9));
     let series = prop::collection::vec(definition.prop_map(define), 0..3);
     (("[ab]", any::<i64>(), any::<u64>(), any::<i64>()), series, columns).prop_map(
-        |((agent, epoch, seq, sent), series, (samples, start_count, has_each_time))| {
+        |((agent, epoch, seq, sent), series, (samples, start_count, has_each_time, histograms))| {
             let refs = samples.iter().map(|sample| sample.0).collect();
             let values = samples.iter().map(|sample| sample.1).collect();
             let times: Vec<i64> = samples.iter().map(|sample| sample.2).collect();
             let times = if has_each_time || times.is_empty() { times } else { vec![times[0]] };
             let all: Vec<i64> = samples.iter().map(|sample| sample.3).collect();
             let starts = all.into_iter().take([0, 1, 100][start_count]).collect();
-            Batch { agent, epoch, seq, sent, series, refs, times, values, starts }
+            Batch { agent, epoch, seq, sent, series, refs, times, values, starts, histograms }
         },
     )
 }
@@ -123,5 +125,6 @@ proptest! {
     fn any_bytes_are_decoded_or_rejected(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         drop(unpack(&bytes));
         drop(unpack(&[b"GP\x02", &bytes[..]].concat()));
+        drop(unpack(&[b"GP\x03", &bytes[..]].concat()));
     }
 }

@@ -8,7 +8,8 @@ use std::{
     sync::atomic::{AtomicU32, Ordering},
 };
 
-use granary_protocol::{Batch, Kind, SeriesDefinition};
+use granary_histogram::Histogram;
+use granary_protocol::{Batch, Kind, SeriesDefinition, push_histogram};
 
 use crate::{
     Readings, Series,
@@ -24,6 +25,8 @@ use crate::{
 const BATCH_SAMPLES_MAX: usize = 25_000;
 /// The maximum number of definitions in a batch.
 const BATCH_DEFINITIONS_MAX: usize = 5_000;
+/// The size of the histograms of a batch at which the next batch begins.
+const BATCH_HISTOGRAM_BYTES: usize = 512 << 10;
 
 /// The label that contains the metric's name in rules.
 const NAME: &str = "__name__";
@@ -103,7 +106,8 @@ impl Refs {
         let mut batch = new();
         let mut pass_if_full = |batch: &mut Batch| {
             let is_full = batch.values.len() >= BATCH_SAMPLES_MAX
-                || batch.series.len() >= BATCH_DEFINITIONS_MAX;
+                || batch.series.len() >= BATCH_DEFINITIONS_MAX
+                || batch.histograms.len() >= BATCH_HISTOGRAM_BYTES;
             if is_full {
                 write(remove_constant_columns(std::mem::replace(batch, new()), time_ms))
             } else {
@@ -124,7 +128,15 @@ impl Refs {
             pass_if_full(&mut batch)?;
             let assignment = self.assign_known(&reading.series, readings, &mut batch.series);
             let sample = (reading.value, reading.time_ms, reading.start_ms);
+            let index = batch.values.len() as u32;
             self.push_sample(assignment, sample, reading.series.metric(), &mut batch, problems);
+            let is_histogram = reading.series.kind().is_histogram();
+            if is_histogram && batch.values.len() > index as usize {
+                // Without a histogram, the reading is a stale marker.
+                let stale = Histogram::stale();
+                let histogram = reading.histogram.as_deref().unwrap_or(&stale);
+                push_histogram(&mut batch.histograms, index, histogram);
+            }
         }
         write(remove_constant_columns(batch, time_ms))
     }

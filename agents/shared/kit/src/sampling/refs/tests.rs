@@ -124,6 +124,7 @@ fn a_described_series_has_the_same_ref_and_keeps_the_times_of_its_readings() {
     let tags = vec![("host".to_owned(), "a".to_owned())];
     let series = Arc::new(Series::new("load", tags, Kind::Gauge, ""));
     let known = |value, time_ms| KnownReading {
+        histogram: None,
         series: Arc::clone(&series),
         value,
         time_ms,

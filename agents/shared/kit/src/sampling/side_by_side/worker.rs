@@ -207,6 +207,7 @@ impl LastSeries {
                 value: STALE_MARKER,
                 time_ms,
                 start_ms: None,
+                histogram: None,
             });
         }
     }

@@ -5,7 +5,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use granary_protocol::SeriesDefinition;
-use tracing::debug;
+use tracing::{debug, warn};
 
 use super::Sender;
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
     reporting::totals::Failure,
     sending::{
         client::RequestOutcome,
-        request::{Form, build_body, refs_in},
+        request::{Form, build_body, count_histograms, refs_in},
     },
     spool::{SpoolError, StoredBatch},
 };
@@ -28,14 +28,42 @@ impl Sender {
     ) -> Result<RequestOutcome, SpoolError> {
         let watch = Stopwatch::start();
         let left = || watch.left_of(timeout);
-        let outcome = self.post_with(batches, None, &left);
+        let histograms = count_histograms(batches);
+        if histograms > 0 && self.client.reads_histograms().is_none() {
+            debug!("the batches have histograms; asking the daemon whether it stores them");
+            let outcome = self.client.ask(timeout);
+            if self.client.reads_histograms().is_none() {
+                return Ok(outcome);
+            }
+        }
+        let outcome = self.post_all(batches, &left)?;
+        let is_acknowledged = matches!(outcome, RequestOutcome::Acknowledged(_));
+        if histograms > 0 && is_acknowledged && self.client.reads_histograms() == Some(false) {
+            if self.totals.histograms_omitted.get() == 0 {
+                warn!(
+                    histograms,
+                    "the daemon does not store native histograms; they are omitted: update the \
+                     daemon, or let the collector send numbers"
+                );
+            }
+            self.totals.histograms_omitted.add(histograms);
+        }
+        Ok(outcome)
+    }
+
+    fn post_all(
+        &self,
+        batches: &[StoredBatch],
+        left: &dyn Fn() -> Duration,
+    ) -> Result<RequestOutcome, SpoolError> {
+        let outcome = self.post_with(batches, None, left);
         if outcome != RequestOutcome::UnknownRefs {
             return Ok(outcome);
         }
         debug!("the daemon does not know the refs; sending their definitions");
-        let refs = refs_in(batches).unwrap_or_default();
+        let refs = refs_in(batches, self.sends_histograms()).unwrap_or_default();
         let definitions = self.spool.definitions(&refs)?;
-        let outcome = self.post_with(batches, Some(&definitions), &left);
+        let outcome = self.post_with(batches, Some(&definitions), left);
         if outcome == RequestOutcome::UnknownRefs && definitions.len() < refs.len() {
             let missing = refs.len() - definitions.len();
             return Ok(RequestOutcome::Refused(format!(
@@ -43,6 +71,11 @@ impl Sender {
             )));
         }
         Ok(outcome)
+    }
+
+    /// Returns true unless the daemon is known to store only numbers.
+    fn sends_histograms(&self) -> bool {
+        self.client.reads_histograms() != Some(false)
     }
 
     /// Posts the batches in the format of the daemon. A packed request that is rejected is repeated
@@ -55,8 +88,11 @@ impl Sender {
     ) -> RequestOutcome {
         let ahead_of = |seq| self.ahead_of(seq);
         let epoch = self.spool.epoch();
-        let post = |form| match build_body(batches, epoch, unix_ms(), definitions, form, &ahead_of)
-        {
+        let body = |form| {
+            let form = (form, self.sends_histograms());
+            build_body(batches, epoch, unix_ms(), definitions, form, &ahead_of)
+        };
+        let post = |form| match body(form) {
             Ok(body) if !left().is_zero() => {
                 self.totals.requests.add(1);
                 self.client.post(&body, left())
@@ -71,8 +107,12 @@ impl Sender {
             }
         };
         let form = self.client.form();
+        let sent_histograms = self.sends_histograms() && count_histograms(batches) > 0;
         let outcome = post(form);
-        let is_final = form == Form::Bson || !matches!(outcome, RequestOutcome::Refused(_));
+        // An older daemon has refused the kinds of histograms.
+        let were_too_new = sent_histograms && !self.sends_histograms();
+        let is_simplest = form == Form::Bson && !were_too_new;
+        let is_final = is_simplest || !matches!(outcome, RequestOutcome::Refused(_));
         if is_final { outcome } else { post(Form::Bson) }
     }
 }
