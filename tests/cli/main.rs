@@ -76,6 +76,7 @@ mod settings;
 mod setup;
 mod silences;
 mod small_disk;
+mod statsd;
 mod status;
 mod storage;
 mod tail;

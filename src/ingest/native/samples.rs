@@ -8,8 +8,8 @@ use super::{ResolvedRef, Session, name_of};
 use crate::{
     ingest::refusals::Refusals,
     model::{
-        AcceptedBatch, BatchNumber, Deduplication, Histogram, HistogramFault, HistogramSample,
-        Kind, STALE_MARKER, SeriesId, UnixMillis, is_stale_marker,
+        AcceptedBatch, BatchNumber, Deduplication, Histogram, HistogramSample, Kind, STALE_MARKER,
+        SeriesId, UnixMillis, is_stale_marker,
     },
     policy::{Admission, RefusalReason},
 };
@@ -145,16 +145,10 @@ impl Samples<'_> {
             let at = batch.time(index);
             let mut class = 0;
             let histogram = histograms.next_if(|(of_sample, _)| *of_sample as usize == index);
-            let histogram = histogram.map(|(_, histogram)| histogram);
-            let has_histogram = histogram.is_some();
-            let (histogram, value) = checked(histogram, value);
+            let (mut found, value) = SampleHistogram::of(histogram.map(|found| found.1), value);
             let keep = |id| {
-                if self.is_histogram(reference, || (lookup.kind)(id)) != has_histogram
-                    || histogram.is_err()
-                {
-                    return Err(RefusalReason::BadHistogram);
-                }
                 let kind = || (lookup.kind)(id);
+                found.check_series(self.is_histogram(reference, kind), value)?;
                 let class_of = || {
                     class = (lookup.class)(id, at);
                     class
@@ -172,12 +166,8 @@ impl Samples<'_> {
             match self.series(reference, former, &mut revived)?.and_then(keep) {
                 Ok((id, value)) => {
                     let index_kept = batch.series.len() as u32;
-                    batch.histograms.extend(
-                        histogram
-                            .ok()
-                            .flatten()
-                            .map(|histogram| HistogramSample { index: index_kept, histogram }),
-                    );
+                    let sample = |histogram| HistogramSample { index: index_kept, histogram };
+                    batch.histograms.extend(found.histogram.map(sample));
                     batch.series.push(id);
                     batch.values.push(value);
                     if let Some(kept) = &mut kept {
@@ -188,9 +178,8 @@ impl Samples<'_> {
                     kept.get_or_insert_with(|| (0..index).collect());
                     refused.add(reason, || {
                         let (series, message) = self.fault(reference, &lookup.name);
-                        let fault = histogram.as_ref().err().map(ToString::to_string);
                         let explain = || self.admission.explain(reason, (at, value), class);
-                        (series, message.or(fault).unwrap_or_else(explain))
+                        (series, message.or(found.fault).unwrap_or_else(explain))
                     });
                 }
             }
@@ -270,23 +259,52 @@ impl Samples<'_> {
     }
 }
 
-/// Checks the histogram of a sample, and returns it with the value of the sample. A stale histogram
-/// is a stale marker.
-fn checked(
+/// The histogram of a sample.
+#[derive(Debug, Default)]
+struct SampleHistogram {
+    /// True when the sample has a histogram, also a stale or refused one.
+    is_present: bool,
     histogram: Option<Histogram>,
-    value: f64,
-) -> (Result<Option<Histogram>, HistogramFault>, f64) {
-    let Some(histogram) = histogram else { return (Ok(None), value) };
-    if histogram.is_stale() {
-        return (Ok(None), STALE_MARKER);
-    }
-    let schema = histogram.schema.into();
-    match histogram.checked_parts(schema) {
-        Ok(histogram) => {
-            let count = histogram.count;
-            (Ok(Some(histogram)), count)
+    /// The reason for the refusal of the sample, with the remedy.
+    fault: Option<String>,
+}
+
+impl SampleHistogram {
+    /// Checks a histogram, and returns it with the value of the sample. A stale histogram is a
+    /// stale marker.
+    fn of(histogram: Option<Histogram>, value: f64) -> (Self, f64) {
+        let Some(histogram) = histogram else { return (Self::default(), value) };
+        let mut found = Self { is_present: true, ..Self::default() };
+        if histogram.is_stale() {
+            return (found, STALE_MARKER);
         }
-        Err(fault) => (Err(fault), value),
+        let schema = histogram.schema.into();
+        match histogram.checked_parts(schema) {
+            Ok(histogram) => {
+                let count = histogram.count;
+                found.histogram = Some(histogram);
+                (found, count)
+            }
+            Err(fault) => {
+                found.fault = Some(fault.to_string());
+                (found, value)
+            }
+        }
+    }
+
+    /// Checks that a series of histograms gets histograms, and a series of numbers gets numbers.
+    fn check_series(&mut self, of_histograms: bool, value: f64) -> Result<(), RefusalReason> {
+        if self.fault.is_none() && of_histograms != self.is_present && !is_stale_marker(value) {
+            let fault = if of_histograms {
+                "the series has native histograms, and the sample is a number: send its histogram \
+                 in samples.histograms, or define a kind of numbers under another name"
+            } else {
+                "the series has numbers, and the sample is a native histogram: define a kind of \
+                 histograms under another name"
+            };
+            self.fault = Some(fault.to_owned());
+        }
+        if self.fault.is_some() { Err(RefusalReason::BadHistogram) } else { Ok(()) }
     }
 }
 

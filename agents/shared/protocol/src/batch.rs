@@ -161,8 +161,8 @@ pub struct Batch {
     pub values: Vec<f64>,
     /// The start times of counters, in Unix milliseconds: one per sample, one for all, or none.
     pub starts: Vec<i64>,
-    /// The bytes of the samples that are histograms, see [`crate::push_histogram`]. Their values are
-    /// the numbers of observations.
+    /// The bytes of the samples that are histograms, see [`crate::push_histogram`]. Their values
+    /// are the numbers of observations.
     pub histograms: Vec<u8>,
 }
 

@@ -69,7 +69,9 @@ mod tests {
 
     fn sketch(values: &[f64]) -> Histogram {
         let mut histogram = Histogram::sketch();
-        values.iter().for_each(|value| histogram.observe(*value, 1.0));
+        for value in values {
+            histogram.observe(*value, 1.0);
+        }
         histogram
     }
 
@@ -113,7 +115,9 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_histograms_or_a_fault(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn any_bytes_are_histograms_or_a_fault(
+            bytes in prop::collection::vec(any::<u8>(), 0..200),
+        ) {
             let found: Vec<_> = read_histograms(&bytes, 1000).collect();
             prop_assert!(found.len() <= bytes.len());
         }

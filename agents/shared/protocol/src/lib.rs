@@ -3,8 +3,9 @@
 //! A request body is one or more batches, as consecutive BSON documents, optionally compressed with
 //! zstd as a whole. Each batch has the sender's `(agent, epoch, seq)`, so a repeated batch is
 //! recognized and changes nothing. Series are defined once per sender epoch under small numbers
-//! ("refs"); samples are three binary columns, and native histograms a fourth. `packed` is a smaller form for daemons that announce
-//! support for it. The daemon and all agents share this crate, which must never know the daemon.
+//! ("refs"); samples are three binary columns, and native histograms a fourth. `packed` is a
+//! smaller form for daemons that announce support for it. The daemon and all agents share this
+//! crate, which must never know the daemon.
 
 mod answer;
 mod batch;

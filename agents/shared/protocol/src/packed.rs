@@ -7,8 +7,8 @@
 //!
 //! A body has these parts. All numbers are LEB128; signed numbers are in zigzag encoding:
 //!
-//! 1. the bytes `GP`, the version, and the number of batches. The version is 3 if a batch has native
-//!    histograms, and otherwise 2, which older daemons read
+//! 1. the bytes `GP`, the version, and the number of batches. The version is 3 if a batch has
+//!    native histograms, and otherwise 2, which older daemons read
 //! 2. for each batch: flags; the sender, unless the previous batch has the same sender; the
 //!    differences of epoch and seq from the previous batch; if the time of sending is set, its
 //!    difference from the epoch; if there are definitions, their number and the definitions; and

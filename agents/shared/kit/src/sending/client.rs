@@ -19,7 +19,7 @@ use granary_protocol::{
 use tracing::{info, warn};
 use ureq::{
     http::Response,
-    http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, DATE, RETRY_AFTER},
+    http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, DATE, HeaderMap, RETRY_AFTER},
 };
 
 use crate::{
@@ -162,15 +162,29 @@ impl Client {
         self.announced.load(Ordering::Relaxed) & flag != 0
     }
 
-    fn note_announcement<T>(&self, answer: &Response<T>) {
-        let values = answer.headers().get_all(ACCEPT_POST).iter();
+    /// Notes what the daemon announces. A response of another program, such as a proxy in front of
+    /// a daemon that is down, does not change what is known about histograms.
+    fn note_announcement(&self, headers: &HeaderMap, outcome: &RequestOutcome) {
+        let values = headers.get_all(ACCEPT_POST).iter();
         let values = values.filter_map(|value| value.to_str().ok());
         let flags = values.flat_map(|value| value.split(',')).map(|value| match value.trim() {
             PACKED_MEDIA_TYPE => READS_PACKED,
             PACKED_HISTOGRAMS => READS_HISTOGRAMS,
             _ => 0,
         });
-        let announced = flags.fold(HAS_ANSWERED, |all, flag| all | flag);
+        let announced = flags.fold(0, |all, flag| all | flag);
+        let is_from_daemon = announced != 0
+            || matches!(
+                outcome,
+                RequestOutcome::Acknowledged(_)
+                    | RequestOutcome::UnknownRefs
+                    | RequestOutcome::Refused(_)
+            );
+        let announced = if is_from_daemon {
+            HAS_ANSWERED | announced
+        } else {
+            self.announced.load(Ordering::Relaxed) & !READS_PACKED
+        };
         self.announced.store(announced, Ordering::Relaxed);
     }
 
@@ -240,7 +254,6 @@ impl Client {
         };
         self.note_daemon_time(&answer, watch);
         let status = answer.status().as_u16();
-        self.note_announcement(&answer);
         let after = answer
             .headers()
             .get(RETRY_AFTER)
@@ -259,6 +272,7 @@ impl Client {
                 failure: Failure::Answer,
             },
         };
+        self.note_announcement(answer.headers(), &outcome);
         if should_renew {
             self.renew_key();
         }

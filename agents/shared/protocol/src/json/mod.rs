@@ -12,7 +12,7 @@ mod values;
 
 use std::collections::HashMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer, de::Error};
 use serde_json::value::RawValue;
 
 use self::values::{
@@ -86,7 +86,7 @@ struct RawSeries<'a> {
     metric: String,
     #[serde(default, borrow)]
     tags: ObjectFields<'a>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "kind_of_numbers")]
     kind: Kind,
     #[serde(default)]
     unit: String,
@@ -101,7 +101,7 @@ struct RawSample<'a> {
     metric: Option<String>,
     #[serde(default, borrow)]
     tags: ObjectFields<'a>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "kind_of_numbers")]
     kind: Kind,
     #[serde(default)]
     unit: String,
@@ -113,6 +113,19 @@ struct RawSample<'a> {
     fields: Option<ObjectFields<'a>>,
     #[serde(default)]
     start: Option<Time>,
+}
+
+/// Reads a kind of numbers: JSON has no form for native histograms.
+fn kind_of_numbers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Kind, D::Error> {
+    let kind = Kind::deserialize(deserializer)?;
+    if kind.is_histogram() {
+        let problem = format!(
+            "kind {kind} has native histograms, and samples in JSON are numbers: use the kind \
+             gauge, counter or delta, or send histograms by remote write, OTLP or BSON"
+        );
+        return Err(D::Error::custom(problem));
+    }
+    Ok(kind)
 }
 
 /// The ref of an otherwise invalid definition.

@@ -80,6 +80,13 @@ fn a_malformed_sample_is_named_and_does_not_affect_the_others() {
         name,
         "unknown variant `level`",
     );
+    for kind in ["histogram", "gaugehistogram", "deltahistogram"] {
+        expect_invalid(
+            &format!(r#"{{{metric_and_tags}, "kind": "{kind}", "value": 1}}"#),
+            name,
+            &format!("kind {kind} has native histograms"),
+        );
+    }
     expect_invalid(&format!(r#"{{{metric_and_tags}, "vaule": 1}}"#), name, "unknown field `vaule`");
     expect_invalid(
         &format!(r#"{{{metric_and_tags}, "ref": 1, "value": 1}}"#),

@@ -36,19 +36,19 @@ impl Sender {
                 return Ok(outcome);
             }
         }
-        let outcome = self.post_all(batches, &left)?;
-        let is_acknowledged = matches!(outcome, RequestOutcome::Acknowledged(_));
-        if histograms > 0 && is_acknowledged && self.client.reads_histograms() == Some(false) {
-            if self.totals.histograms_omitted.get() == 0 {
-                warn!(
-                    histograms,
-                    "the daemon does not store native histograms; they are omitted: update the \
-                     daemon, or let the collector send numbers"
-                );
-            }
-            self.totals.histograms_omitted.add(histograms);
+        self.post_all(batches, &left)
+    }
+
+    /// Counts histograms that were omitted, and warns of the first.
+    fn note_omitted(&self, histograms: u64) {
+        if self.totals.histograms_omitted.get() == 0 {
+            warn!(
+                histograms,
+                "the daemon does not store native histograms; they are omitted: update the \
+                 daemon, or let the collector send numbers"
+            );
         }
-        Ok(outcome)
+        self.totals.histograms_omitted.add(histograms);
     }
 
     fn post_all(
@@ -88,11 +88,9 @@ impl Sender {
     ) -> RequestOutcome {
         let ahead_of = |seq| self.ahead_of(seq);
         let epoch = self.spool.epoch();
-        let body = |form| {
-            let form = (form, self.sends_histograms());
-            build_body(batches, epoch, unix_ms(), definitions, form, &ahead_of)
-        };
-        let post = |form| match body(form) {
+        let histograms = count_histograms(batches);
+        let body = |form| build_body(batches, epoch, unix_ms(), definitions, form, &ahead_of);
+        let post = |form, has_histograms| match body((form, has_histograms)) {
             Ok(body) if !left().is_zero() => {
                 self.totals.requests.add(1);
                 self.client.post(&body, left())
@@ -106,13 +104,18 @@ impl Sender {
                 RequestOutcome::Refused(format!("the stored batches cannot be decoded: {cause}"))
             }
         };
-        let form = self.client.form();
-        let sent_histograms = self.sends_histograms() && count_histograms(batches) > 0;
-        let outcome = post(form);
+        let (form, has_histograms) = (self.client.form(), self.sends_histograms());
+        let omits = histograms > 0 && !has_histograms;
+        let mut outcome = post(form, has_histograms);
         // An older daemon has refused the kinds of histograms.
-        let were_too_new = sent_histograms && !self.sends_histograms();
-        let is_simplest = form == Form::Bson && !were_too_new;
-        let is_final = is_simplest || !matches!(outcome, RequestOutcome::Refused(_));
-        if is_final { outcome } else { post(Form::Bson) }
+        let were_too_new = histograms > 0 && has_histograms && !self.sends_histograms();
+        if matches!(outcome, RequestOutcome::Refused(_)) && (form == Form::Packed || were_too_new) {
+            outcome = post(Form::Bson, has_histograms && !were_too_new);
+        }
+        // An older daemon ignores histograms that it does not refuse.
+        if (omits || were_too_new) && matches!(outcome, RequestOutcome::Acknowledged(_)) {
+            self.note_omitted(histograms);
+        }
+        outcome
     }
 }

@@ -19,6 +19,7 @@ use crate::{
 mod clock;
 mod fleet;
 mod forms;
+mod histograms;
 mod pings;
 
 const TIMEOUT: Duration = Duration::from_secs(5);
