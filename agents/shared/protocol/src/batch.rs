@@ -4,8 +4,6 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{DecodeError, read_histograms};
-
 /// The kind of a series: how its values are interpreted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -164,37 +162,4 @@ pub struct Batch {
     /// The bytes of the samples that are histograms, see [`crate::push_histogram`]. Their values
     /// are the numbers of observations.
     pub histograms: Vec<u8>,
-}
-
-impl Batch {
-    /// Removes the histograms, their samples and their definitions, for a daemon that stores only
-    /// numbers. Returns the number of removed samples.
-    ///
-    /// # Errors
-    /// The histograms cannot be decoded.
-    pub fn remove_histograms(&mut self) -> Result<usize, DecodeError> {
-        let samples = self.values.len();
-        let mut is_number = vec![true; samples];
-        for found in read_histograms(&self.histograms, samples) {
-            let (index, _) = found?;
-            if let Some(is_number) = is_number.get_mut(index as usize) {
-                *is_number = false;
-            }
-        }
-        retain(&mut self.refs, &is_number);
-        retain(&mut self.times, &is_number);
-        retain(&mut self.starts, &is_number);
-        retain(&mut self.values, &is_number);
-        self.histograms.clear();
-        self.series.retain(|definition| !definition.kind.is_histogram());
-        Ok(samples - self.values.len())
-    }
-}
-
-/// Retains entries of a column that has one entry per sample.
-fn retain<T>(column: &mut Vec<T>, is_kept: &[bool]) {
-    if column.len() == is_kept.len() && is_kept.contains(&false) {
-        let mut is_kept = is_kept.iter();
-        column.retain(|_| is_kept.next().is_some_and(|is_kept| *is_kept));
-    }
 }

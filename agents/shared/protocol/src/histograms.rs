@@ -5,7 +5,7 @@
 
 use granary_histogram::Histogram;
 
-use crate::DecodeError;
+use crate::{Batch, DecodeError};
 
 /// The maximum number of bytes of an index.
 const INDEX_BYTES_MAX: usize = 5;
@@ -59,6 +59,39 @@ fn take_index(rest: &mut &[u8]) -> Option<u32> {
         }
     }
     None
+}
+
+impl Batch {
+    /// Removes the histograms, their samples and their definitions, for a daemon that stores only
+    /// numbers. Returns the number of removed samples.
+    ///
+    /// # Errors
+    /// The histograms cannot be decoded.
+    pub fn remove_histograms(&mut self) -> Result<usize, DecodeError> {
+        let samples = self.values.len();
+        let mut is_number = vec![true; samples];
+        for found in read_histograms(&self.histograms, samples) {
+            let (index, _) = found?;
+            if let Some(is_number) = is_number.get_mut(index as usize) {
+                *is_number = false;
+            }
+        }
+        retain(&mut self.refs, &is_number);
+        retain(&mut self.times, &is_number);
+        retain(&mut self.starts, &is_number);
+        retain(&mut self.values, &is_number);
+        self.histograms.clear();
+        self.series.retain(|definition| !definition.kind.is_histogram());
+        Ok(samples - self.values.len())
+    }
+}
+
+/// Retains entries of a column that has one entry per sample.
+fn retain<T>(column: &mut Vec<T>, is_kept: &[bool]) {
+    if column.len() == is_kept.len() && is_kept.contains(&false) {
+        let mut is_kept = is_kept.iter();
+        column.retain(|_| is_kept.next().is_some_and(|is_kept| *is_kept));
+    }
 }
 
 #[cfg(test)]
