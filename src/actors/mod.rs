@@ -53,8 +53,8 @@ pub use checkpointer::{
 };
 pub use collector::{
     CollectBatches, CollectFault, CollectRows, Collector, CollectorParts, CollectorSettings,
-    IngestTally, RefusedSample, RowsAnswer, SenderSamples, SharedDiskQuota, SharedQuota,
-    protocol_label,
+    IngestTally, OtherShards, RefusedSample, RowsAnswer, SenderSamples, Sending, SentBatches,
+    SentRows, ShardRefusal, SharedDiskQuota, SharedQuota, protocol_label,
 };
 pub use disk_budget::{BudgetReport, BudgetUse, DiskBudget};
 pub use dropped::DroppedPartitions;

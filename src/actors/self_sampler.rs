@@ -96,6 +96,7 @@ impl SelfSampler {
         let round = CollectBatches {
             body,
             encoding: BatchEncoding::Json,
+            decoded: None,
             is_own: true,
             senders: None,
             memory,

@@ -17,7 +17,7 @@ use super::{
     refusal::Refusal,
 };
 use crate::{
-    ingest::memory::{IngestMemory, ReservedMemory},
+    ingest::memory::{IngestMemory, NoMemory, ReservedMemory},
     kept::LiveValue,
 };
 
@@ -67,6 +67,11 @@ impl Bodies {
     /// all share the memory.
     pub fn new(limits: LiveValue<BodyLimits>, memory: IngestMemory, timeout: Duration) -> Self {
         Self { limits, memory, timeout, large_turn: Arc::new(Semaphore::new(1)) }
+    }
+
+    /// Reserves memory for a body that is already there.
+    pub(super) fn reserve(&self, bytes: usize) -> Result<ReservedMemory, NoMemory> {
+        self.memory.reserve(bytes)
     }
 
     /// Returns the bytes that bodies use now.

@@ -21,7 +21,10 @@ pub struct ClusterParts(pub Option<ClusterControl>);
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Target {
+    #[serde(default)]
     node: String,
+    #[serde(default)]
+    shard: u16,
 }
 
 /// The routes.
@@ -51,37 +54,42 @@ async fn status(parts: web::Data<ClusterParts>) -> HttpResponse {
     }
 }
 
-async fn hand_over(parts: web::Data<ClusterParts>) -> HttpResponse {
-    match &parts.get_ref().0 {
-        Some(control) => response(control.hand_over(), control.name().as_str()),
-        None => no_cluster(),
-    }
-}
-
 type Params = Result<Query<Target>, actix_web::Error>;
 
-fn invalid(cause: &actix_web::Error) -> HttpResponse {
+fn invalid(cause: impl std::fmt::Display) -> HttpResponse {
     let message = format!("{cause}: pass the name of a node, as in ?node=node1-7117");
     answer::error(StatusCode::BAD_REQUEST, "invalid", message)
 }
 
-async fn strike(params: Params, parts: web::Data<ClusterParts>) -> HttpResponse {
-    match (&parts.get_ref().0, params) {
-        (Some(control), Ok(target)) => response(control.strike(&target.node), &target.node),
-        (Some(_), Err(cause)) => invalid(&cause),
-        (None, _) => no_cluster(),
+/// Carries out an order outside of the HTTP worker: it may be sent to another node.
+async fn carry_out(
+    parts: &ClusterParts,
+    params: Params,
+    order: impl FnOnce(&ClusterControl, &Target) -> Result<(), OrderRefusal> + Send + 'static,
+) -> HttpResponse {
+    let (control, target) = match (parts.0.clone(), params) {
+        (Some(control), Ok(target)) => (control, target.into_inner()),
+        (Some(_), Err(cause)) => return invalid(cause),
+        (None, _) => return no_cluster(),
+    };
+    let node = match target.node.as_str() {
+        "" => control.name().to_string(),
+        node => node.to_owned(),
+    };
+    match web::block(move || order(&control, &target)).await {
+        Ok(outcome) => response(outcome, &node),
+        Err(cause) => answer::error(StatusCode::SERVICE_UNAVAILABLE, "busy", cause),
     }
 }
 
+async fn hand_over(params: Params, parts: web::Data<ClusterParts>) -> HttpResponse {
+    carry_out(&parts, params, |control, target| control.hand_over(target.shard)).await
+}
+
+async fn strike(params: Params, parts: web::Data<ClusterParts>) -> HttpResponse {
+    carry_out(&parts, params, |control, target| control.strike(target.shard, &target.node)).await
+}
+
 async fn seed(params: Params, parts: web::Data<ClusterParts>) -> HttpResponse {
-    let (control, node) = match (parts.get_ref().0.clone(), params) {
-        (Some(control), Ok(target)) => (control, target.into_inner().node),
-        (Some(_), Err(cause)) => return invalid(&cause),
-        (None, _) => return no_cluster(),
-    };
-    let name = node.clone();
-    match web::block(move || control.seed(&node)).await {
-        Ok(outcome) => response(outcome, &name),
-        Err(cause) => answer::error(StatusCode::SERVICE_UNAVAILABLE, "busy", cause),
-    }
+    carry_out(&parts, params, |control, target| control.seed(target.shard, &target.node)).await
 }

@@ -5,8 +5,8 @@
 //! handlers need: `ingest` (samples), `query` (the store's own queries), `prometheus` and
 //! `graphite` (queries by these APIs), `overview` (the daemon's state), `objects` (dashboards and
 //! annotations), `alerting` (alerts and silences), `admin` (changes to the whole store), `access`
-//! (keys and codes), `people` (users and sessions), `cluster` (the operation of a cluster), and
-//! `health` and `page`, which are mostly open to all. All areas share the other files: connections,
+//! (keys and codes), `people` (users and sessions), `cluster` (the operation of a cluster),
+//! `shards` (parts of the work, between nodes), and `health` and `page`, which are mostly open to all. All areas share the other files: connections,
 //! `guard`, bodies, answers. `scope` lets `caller` check the key, session or certificate of each
 //! request and record changes.
 
@@ -32,6 +32,7 @@ mod prometheus;
 mod query;
 mod refusal;
 mod scope;
+mod shards;
 
 pub use admin::AdminParts;
 pub use alerting::AlertingParts;
@@ -48,6 +49,7 @@ pub use overview::{OverviewLimits, OverviewParts};
 pub(crate) use prometheus::fuzz_params;
 pub(crate) use query::fuzz_query;
 pub use query::{QueryParts, SparklineCache, Tails};
+pub use shards::{HeldShard, HeldShards, ShardRouter, of_all_shards, routes as shard_routes};
 
 use actix_web::web::{self, ServiceConfig};
 

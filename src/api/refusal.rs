@@ -83,6 +83,13 @@ impl Refusal {
                 | CollectFault::Write(WriteFault::Busy(_)),
             ) => IngestOutcome::Busy,
             Self::Collect(CollectFault::UnknownRef(_)) => IngestOutcome::UnknownRefs,
+            Self::Collect(CollectFault::Shard(refusal)) => match refusal.status {
+                409 => IngestOutcome::UnknownRefs,
+                413 => IngestOutcome::TooLarge,
+                429 => IngestOutcome::Busy,
+                400..500 => IngestOutcome::Malformed,
+                _ => IngestOutcome::Failed,
+            },
             Self::Stopping | Self::Collect(CollectFault::Write(_)) => IngestOutcome::Failed,
         }
     }
@@ -142,6 +149,10 @@ fn collect_fault(fault: &CollectFault) -> HttpResponse {
         }
         CollectFault::Quota { .. } | CollectFault::DiskQuota { .. } => {
             answer::error(StatusCode::TOO_MANY_REQUESTS, "quota", fault)
+        }
+        CollectFault::Shard(refusal) => {
+            let status = StatusCode::from_u16(refusal.status).unwrap_or(StatusCode::BAD_GATEWAY);
+            answer::error(status, &refusal.error, &refusal.message)
         }
         CollectFault::Write(fault) => write_fault(fault),
     }

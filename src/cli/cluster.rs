@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     clock::Stopwatch,
-    cluster::{ClusterStatus, NodeStatus},
+    cluster::{ClusterStatus, NodeStatus, ShardStatus},
     model::with_noun,
 };
 
@@ -179,10 +179,29 @@ fn render(status: &ClusterStatus) -> String {
         ),
         format!("log: last record {}, {} kept", status.last_record, with_noun(kept, "record")),
     ];
+    if status.shards.len() > 1 {
+        lines.push(render_shards(&status.shards));
+    }
     if let Some(fault) = &status.last_fault {
         lines.push(format!("last fault: {}", screen::text(fault)));
     }
     lines.join("\n")
+}
+
+fn render_shards(shards: &[ShardStatus]) -> String {
+    let mut table =
+        table(["shard", "holder", "epoch", "on disk (node: record)"].map(str::to_owned));
+    for shard in shards {
+        let members: Vec<_> =
+            shard.members.iter().map(|(node, floor)| format!("{node}: {floor}")).collect();
+        table.add_row([
+            right(shard.shard.to_string()),
+            screen::text(shard.holder.as_deref().unwrap_or("-")).into(),
+            right(shard.epoch.to_string()),
+            screen::text(&members.join(", ")).into(),
+        ]);
+    }
+    table.to_string()
 }
 
 fn role(node: &NodeStatus) -> &'static str {
@@ -221,6 +240,7 @@ mod tests {
             cut: 90,
             nodes,
             last_fault: None,
+            shards: Vec::new(),
         };
         let text = render(&status);
         for part in

@@ -2,33 +2,42 @@
 //!
 //! Must never know: routes.
 
-use std::{collections::BTreeMap, sync::Weak, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
 use actix_web::http::header::HeaderMap;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    SHARD,
     forward::FORWARDED_SECRET,
-    node::{Membership, Node},
+    node::Node,
     seed::{SEED_PATH, agent, refusal},
     shard::StoreShard,
+    shards::FIRST,
 };
 use crate::{
     clock::Stopwatch,
     replication::{
         NodeName, Refusal, ShardRow,
-        runner::{ReplicaHandle, StatusReader},
+        entry::STOPPED,
+        runner::{ReplicaHandle, Status},
     },
 };
 
 /// The time within which a node that runs renews its row, with a reserve.
 const BEATS_WITHIN: Duration = Duration::from_millis(3500);
 const LOOK: Duration = Duration::from_millis(100);
+/// The path at which another node orders that this one ends the lease of a shard.
+pub(super) const HAND_OVER_PATH: &str = "/cluster/v1/hand-over";
+/// The path at which another node orders that this one removes a member of a shard.
+pub(super) const STRIKE_PATH: &str = "/cluster/v1/strike";
 /// The time that an operator's request needs for its answer.
 const ANSWERED_WITHIN: Duration = Duration::from_millis(300);
 
-/// The state of a cluster.
+/// The state of a cluster. Without `shards`, the values are those of the first shard.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClusterStatus {
     /// The node that answers.
@@ -47,6 +56,24 @@ pub struct ClusterStatus {
     pub nodes: Vec<NodeStatus>,
     /// The last reason why MongoDB did not answer.
     pub last_fault: Option<String>,
+    /// The shards, in order.
+    #[serde(default)]
+    pub shards: Vec<ShardStatus>,
+}
+
+/// The state of a shard.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShardStatus {
+    /// The number of the shard.
+    pub shard: u16,
+    /// The node that holds the shard; `None` before the first one.
+    pub holder: Option<String>,
+    /// The number of times that the shard changed its holder, or its holder restarted.
+    pub epoch: u64,
+    /// The record up to which the log was deleted.
+    pub cut: u64,
+    /// The members, and the records up to which their disks have the log.
+    pub members: BTreeMap<String, u64>,
 }
 
 /// The state of a node in a cluster.
@@ -77,50 +104,112 @@ fn refused<T>(text: impl Into<String>) -> Result<T, OrderRefusal> {
 
 /// The means to operate a cluster by one of its nodes. Clones are cheap.
 #[derive(Debug, Clone)]
-pub struct ClusterControl {
-    node: Node,
-    status: StatusReader,
-    replicas: Weak<Vec<ReplicaHandle<StoreShard>>>,
+pub struct ClusterControl(Node);
+
+/// The holder of a shard.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// This node.
+    Here,
+    /// Another node.
+    There {
+        /// Its address.
+        address: String,
+        /// The header `Authorization` of requests to it.
+        authorization: String,
+    },
+}
+
+/// The role of this node in a shard at some time.
+pub(super) struct Role {
+    replica: Weak<ReplicaHandle<StoreShard>>,
+    epoch: Option<u64>,
+}
+
+impl Role {
+    /// Returns true when the node has another role since then.
+    pub(super) fn is_over(&self) -> bool {
+        self.replica.upgrade().is_none_or(|replica| replica.status().epoch != self.epoch)
+    }
 }
 
 impl ClusterControl {
-    /// Returns the means of a membership.
-    pub fn of(membership: &Membership) -> Self {
-        let (node, status) = (membership.node().clone(), membership.status());
-        Self { node, status, replicas: membership.replicas() }
+    /// Returns the means of a node.
+    pub fn of(node: &Node) -> Self {
+        Self(node.clone())
     }
 
     pub(super) fn node(&self) -> &Node {
-        &self.node
+        &self.0
     }
 
     /// Returns the name of this node.
     pub fn name(&self) -> &NodeName {
-        &self.node.parts().node
+        &self.0.parts().node
     }
 
     /// Returns true if a node of this cluster passed a request with these headers on.
     pub fn is_from_node(&self, headers: &HeaderMap) -> bool {
-        let Some(secret) = self.node.secret().get() else { return false };
+        let Some(secret) = self.0.secret().get() else { return false };
         let given = headers.get(FORWARDED_SECRET).and_then(|value| value.to_str().ok());
         given.is_some_and(|given| secret.admits(given))
     }
 
-    /// Returns true once this node's replica was found to follow from the log.
-    pub(super) fn is_verified(&self) -> bool {
-        let status = self.status.get();
+    /// Returns true once this node's replica of a shard was found to follow from the log.
+    pub(super) fn is_verified(&self, shard: u16) -> bool {
+        let status = self.status_of(shard);
         status.epoch.is_some() || status.caught_up_ms.is_some()
     }
 
-    /// Returns the epoch that this node holds, and false when its membership is over.
-    pub(super) fn role(&self) -> (Option<u64>, bool) {
-        (self.status.get().epoch, self.replicas.strong_count() > 0)
+    /// Returns the number of shards; `None` while MongoDB was not reachable yet.
+    pub fn shards(&self) -> Option<u16> {
+        self.0.shards().get()
+    }
+
+    /// Returns the holder of a shard; `None` if no node holds it, or this one does not know it.
+    pub fn place(&self, shard: u16) -> Option<Place> {
+        let status = self.status_of(shard);
+        if status.epoch.is_some() {
+            return Some(Place::Here);
+        }
+        let row = status.row?;
+        let holder = row.holder.filter(|holder| holder != self.name() && row.beat != STOPPED)?;
+        let address = self.0.nodes().address(&holder)?;
+        let authorization = self.0.secret().get()?.authorization();
+        Some(Place::There { address, authorization })
+    }
+
+    /// Returns true if a request has the secret of the cluster.
+    pub fn admits(&self, authorization: &str) -> bool {
+        self.0.secret().get().is_some_and(|secret| secret.admits(authorization))
+    }
+
+    /// Runs blocking work outside of the HTTP workers.
+    ///
+    /// # Errors
+    /// When the work panicked.
+    pub async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, tokio::task::JoinError> {
+        self.0.runtime().spawn_blocking(work).await
+    }
+
+    /// Returns the role of this node in a shard; `None` without one.
+    pub(super) fn role(&self, shard: u16) -> Option<Role> {
+        let replica = self.0.running().get(shard)?;
+        Some(Role { epoch: replica.status().epoch, replica: Arc::downgrade(&replica) })
+    }
+
+    /// Returns the status of this node's replica of a shard.
+    fn status_of(&self, shard: u16) -> Status {
+        self.0.running().get(shard).map_or_else(Status::default, |replica| replica.status())
     }
 
     /// Returns the state of the cluster. It waits a few seconds for signs of life of all nodes.
     pub async fn status(&self) -> ClusterStatus {
         let beats = || -> BTreeMap<_, _> {
-            let rows = self.node.nodes().rows();
+            let rows = self.0.nodes().rows();
             rows.into_iter().map(|row| (row.node, (row.address, row.beat))).collect()
         };
         let (first, watch) = (beats(), Stopwatch::start());
@@ -133,7 +222,7 @@ impl ClusterControl {
             tokio::time::sleep(LOOK).await;
             last = beats();
         }
-        let status = self.status.get();
+        let status = self.status_of(FIRST);
         let row = status.row.unwrap_or_default();
         // Rows of nodes that ended stay in the database.
         let others = last.keys().filter(|node| is_alive(&last, node));
@@ -148,6 +237,7 @@ impl ClusterControl {
             floor: row.members.get(*node).copied(),
             lag_records: row.members.get(*node).map(|floor| status.applied.saturating_sub(*floor)),
         };
+        let shards = 0..self.0.shards().get().unwrap_or_default();
         ClusterStatus {
             node: self.name().to_string(),
             holder: row.holder.as_ref().map(ToString::to_string),
@@ -157,62 +247,88 @@ impl ClusterControl {
             cut: row.cut,
             nodes: names.iter().map(node).collect(),
             last_fault: status.last_fault,
+            shards: shards.map(|shard| self.shard_status(shard)).collect(),
         }
     }
 
-    /// Ends the lease of this node in order, so that another member takes the store.
+    fn shard_status(&self, shard: u16) -> ShardStatus {
+        let row = self.status_of(shard).row.unwrap_or_default();
+        let members = row.members.iter().map(|(node, floor)| (node.to_string(), *floor));
+        ShardStatus {
+            shard,
+            holder: row.holder.as_ref().map(ToString::to_string),
+            epoch: row.epoch,
+            cut: row.cut,
+            members: members.collect(),
+        }
+    }
+
+    /// Ends the lease of a shard in order, so that another member takes it. It blocks.
     ///
     /// # Errors
-    /// When this node does not hold the store, or no other member could take it.
-    pub fn hand_over(&self) -> Result<(), OrderRefusal> {
-        let row = self.held_row()?;
+    /// When no node holds the shard, or no other member could take it.
+    pub fn hand_over(&self, shard: u16) -> Result<(), OrderRefusal> {
+        let holder = self.holder(shard)?;
+        if holder != *self.name() {
+            return self.order_node(&holder, &format!("{HAND_OVER_PATH}?shard={shard}"));
+        }
+        let row = self.held_row(shard)?;
         if !row.members.keys().any(|node| node != self.name() && row.has_cut(node)) {
             return refused("no other member has a replica that is new enough to hold the store");
         }
         // The lease must outlast the answer to the operator.
         let this = self.clone();
-        self.node.runtime().spawn(async move {
+        self.0.runtime().spawn(async move {
             tokio::time::sleep(ANSWERED_WITHIN).await;
-            if let Err(refusal) = this.order(ReplicaHandle::hand_over) {
+            if let Err(refusal) = this.order(shard, ReplicaHandle::hand_over) {
                 tracing::warn!(%refusal, "cannot hand the store over");
             }
         });
         Ok(())
     }
 
-    /// Removes a member from the cluster.
+    /// Removes a member of a shard. It blocks.
     ///
     /// # Errors
-    /// When this node does not hold the store, or the node is no other member.
-    pub fn strike(&self, node: &str) -> Result<(), OrderRefusal> {
+    /// When no node holds the shard, or the node is no other member.
+    pub fn strike(&self, shard: u16, node: &str) -> Result<(), OrderRefusal> {
         let node = NodeName::parse(node).map_err(OrderRefusal)?;
-        let row = self.held_row()?;
+        let holder = self.holder(shard)?;
+        if holder != *self.name() {
+            return self.order_node(&holder, &format!("{STRIKE_PATH}?shard={shard}&node={node}"));
+        }
+        let row = self.held_row(shard)?;
         if node == *self.name() {
             return refused(format!("{node} holds the store: hand over first"));
         }
         if !row.members.contains_key(&node) {
             return refused(format!("{node} is no member: {}", members(&row)));
         }
-        self.order(move |replica| replica.strike(node.clone()))
+        self.order(shard, move |replica| replica.strike(node.clone()))
     }
 
-    /// Lets another member copy its replica anew. It blocks.
+    /// Lets another member copy its replica of a shard anew. It blocks.
     ///
     /// # Errors
     /// When the node is this one, or refuses or does not answer.
-    pub fn seed(&self, node: &str) -> Result<(), OrderRefusal> {
+    pub fn seed(&self, shard: u16, node: &str) -> Result<(), OrderRefusal> {
         let node = NodeName::parse(node).map_err(OrderRefusal)?;
         if node == *self.name() {
-            return refused(format!("{node} holds the store: hand over first"));
+            return self.begin_anew(shard);
         }
-        let Some(address) = self.node.nodes().address(&node) else {
+        self.order_node(&node, &format!("{SEED_PATH}?shard={shard}"))
+    }
+
+    /// Sends an order to another node. It blocks.
+    fn order_node(&self, node: &NodeName, path: &str) -> Result<(), OrderRefusal> {
+        let Some(address) = self.0.nodes().address(node) else {
             return refused(format!("{node} is no node of this cluster"));
         };
-        let Some(secret) = self.node.secret().get() else {
+        let Some(secret) = self.0.secret().get() else {
             return refused("this node has not read the secret of the cluster yet");
         };
         let agent = agent().map_err(|cause| OrderRefusal(format!("{cause:#}")))?;
-        let request = agent.post(format!("{address}{SEED_PATH}"));
+        let request = agent.post(format!("{address}{path}"));
         match request.header("Authorization", secret.authorization()).send_empty() {
             Ok(response) if response.status().is_success() => Ok(()),
             Ok(mut response) => {
@@ -223,12 +339,12 @@ impl ClusterControl {
         }
     }
 
-    /// Lets this node copy its replica anew.
+    /// Lets this node copy its replica of a shard anew.
     ///
     /// # Errors
-    /// When this node holds the store, or no other member has what was cut.
-    pub(super) fn begin_anew(&self) -> Result<(), OrderRefusal> {
-        let status = self.status.get();
+    /// When this node holds the shard, or no other member has what was cut.
+    pub(super) fn begin_anew(&self, shard: u16) -> Result<(), OrderRefusal> {
+        let status = self.status_of(shard);
         if status.epoch.is_some() {
             return refused(format!("{} holds the store: hand over first", self.name()));
         }
@@ -240,13 +356,21 @@ impl ClusterControl {
         if let Some(node) = row.members.keys().find(waits) {
             return refused(format!("{node} copies its replica at present: wait until it has"));
         }
-        tracing::warn!("an operator ordered that this node copies its replica anew");
-        self.order(|replica| replica.query(Box::new(|shard, _| shard.begin_anew())))
+        tracing::warn!(shard, "an operator ordered that this node copies its replica anew");
+        self.order(shard, |replica| replica.query(Box::new(|shard, _| shard.begin_anew())))
     }
 
-    /// Returns the row of the shard, if this node holds it.
-    fn held_row(&self) -> Result<ShardRow, OrderRefusal> {
-        let status = self.status.get();
+    /// Returns the holder of a shard, as this node knows it.
+    fn holder(&self, shard: u16) -> Result<NodeName, OrderRefusal> {
+        match self.status_of(shard).row.and_then(|row| row.holder) {
+            Some(holder) => Ok(holder),
+            None => refused(format!("no node holds the shard {shard} at present; retry")),
+        }
+    }
+
+    /// Returns the row of a shard, if this node holds it.
+    fn held_row(&self, shard: u16) -> Result<ShardRow, OrderRefusal> {
+        let status = self.status_of(shard);
         match (status.epoch, status.row) {
             (Some(_), Some(row)) => Ok(row),
             _ => refused("this node does not hold the store at present; retry"),
@@ -255,14 +379,13 @@ impl ClusterControl {
 
     fn order(
         &self,
+        shard: u16,
         order: impl FnOnce(&ReplicaHandle<StoreShard>) -> Result<(), Refusal>,
     ) -> Result<(), OrderRefusal> {
-        let replicas = self.replicas.upgrade();
-        let replica = replicas.as_ref().and_then(|replicas| replicas.get(usize::from(SHARD)));
-        let Some(replica) = replica else {
+        let Some(replica) = self.0.running().get(shard) else {
             return refused("this node changes its role at present; retry");
         };
-        order(replica).map_err(|refusal| OrderRefusal(refusal.to_string()))
+        order(&replica).map_err(|refusal| OrderRefusal(refusal.to_string()))
     }
 }
 

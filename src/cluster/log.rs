@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use super::{SHARD, shard::StoreShard};
+use super::shard::StoreShard;
 use crate::{
     replication::{Refusal, Shard, runner::ReplicaHandle},
     store::{LogFault, RecordSink, StoreError},
@@ -25,7 +25,7 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// The end of the log at which this node appends.
 pub struct ReplicaLog {
-    replicas: Arc<Vec<ReplicaHandle<StoreShard>>>,
+    replica: Arc<ReplicaHandle<StoreShard>>,
     /// True while the outcome of the last record is unknown.
     is_unsure: bool,
 }
@@ -37,14 +37,11 @@ struct NotConfirmed(String);
 
 impl ReplicaLog {
     /// Creates the log of a replica that holds its shard.
-    pub fn new(replicas: Arc<Vec<ReplicaHandle<StoreShard>>>) -> Self {
-        Self { replicas, is_unsure: false }
+    pub fn new(replica: Arc<ReplicaHandle<StoreShard>>) -> Self {
+        Self { replica, is_unsure: false }
     }
 
     fn try_append(&self, number: u64, record: &[u8]) -> Result<(), LogFault> {
-        let Some(replica) = self.replicas.get(usize::from(SHARD)) else {
-            return Err(LogFault::Fenced { number });
-        };
         let (bytes, next) = (record.to_vec(), Arc::new(AtomicU64::new(number)));
         let found_next = next.clone();
         let append = move |shard: &StoreShard| {
@@ -61,7 +58,7 @@ impl ReplicaLog {
                 problem: refusal.to_string(),
             }),
         };
-        let outcome = replica.append(Box::new(append)).map_err(refused)?;
+        let outcome = self.replica.append(Box::new(append)).map_err(refused)?;
         let limit = if self.is_unsure { LOOK } else { CONFIRMED_WITHIN };
         let Ok(outcome) = outcome.recv_timeout(limit) else {
             return Err(self.unknown(number));
@@ -74,7 +71,7 @@ impl ReplicaLog {
     }
 
     fn unknown(&self, number: u64) -> LogFault {
-        let fault = self.replicas.first().and_then(|replica| replica.status().last_fault);
+        let fault = self.replica.status().last_fault;
         let cause = NotConfirmed(fault.unwrap_or_else(|| "it does not answer".to_owned()));
         LogFault::Unknown { number, cause: Box::new(cause) }
     }
@@ -94,8 +91,7 @@ impl RecordSink for ReplicaLog {
     }
 
     fn give_up(&mut self) {
-        let Some(replica) = self.replicas.get(usize::from(SHARD)) else { return };
-        let row = replica.status().row.unwrap_or_default();
+        let row = self.replica.status().row.unwrap_or_default();
         let mut members = row.members.keys();
         if !members.any(|node| row.holder.as_ref() != Some(node) && row.has_cut(node)) {
             tracing::error!(
@@ -104,7 +100,7 @@ impl RecordSink for ReplicaLog {
             return;
         }
         tracing::error!("this node cannot store a change: it hands the store over");
-        if let Err(refusal) = replica.hand_over() {
+        if let Err(refusal) = self.replica.hand_over() {
             tracing::debug!(%refusal, "the replica has stopped");
         }
     }

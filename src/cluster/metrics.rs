@@ -1,8 +1,8 @@
-//! The metrics of a node, which follow from the status of its replica.
+//! The metrics of a node, which follow from the status of its replicas.
 //!
 //! Must never know: how they are shown.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use parking_lot::Mutex;
 
@@ -19,7 +19,18 @@ use crate::{
 pub struct NodeMetrics {
     /// The metrics.
     pub shown: ClusterMetrics,
-    seen: Arc<Mutex<Counters>>,
+    seen: Arc<Mutex<BTreeMap<u16, Seen>>>,
+}
+
+/// The values of a shard that the metrics contain.
+#[derive(Debug, Clone, Copy, Default)]
+struct Seen {
+    counters: Counters,
+    holds: bool,
+    epoch: u64,
+    applied: u64,
+    durable: u64,
+    lag_ms: u64,
 }
 
 impl NodeMetrics {
@@ -31,33 +42,43 @@ impl NodeMetrics {
         Ok(Self { shown: ClusterMetrics::new()?, seen: Arc::default() })
     }
 
-    /// Begins a membership, whose counters are zero.
-    pub(super) fn begin(&self) {
-        *self.seen.lock() = Counters::default();
+    /// Begins a membership in a shard, whose counters are zero.
+    pub(super) fn begin(&self, shard: u16) {
+        self.seen.lock().entry(shard).or_default().counters = Counters::default();
     }
 
-    /// Shows a status of the present membership.
-    pub(super) fn show(&self, status: &Status) {
+    /// Shows a status of the present membership in a shard. The metrics are sums over all shards,
+    /// and the longest lag.
+    pub(super) fn show(&self, shard: u16, status: &Status) {
         let (shown, now) = (&self.shown, status.counters);
-        let mut seen = self.seen.lock();
+        let mut all = self.seen.lock();
+        let seen = all.entry(shard).or_default();
         for (counter, now, seen) in [
-            (&shown.takes, now.takes, seen.takes),
-            (&shown.losses, now.fenced, seen.fenced),
-            (&shown.seeds, now.seeds, seen.seeds),
-            (&shown.records, now.appended, seen.appended),
-            (&shown.record_bytes, now.appended_bytes, seen.appended_bytes),
-            (&shown.unknown, now.unknown, seen.unknown),
+            (&shown.takes, now.takes, seen.counters.takes),
+            (&shown.losses, now.fenced, seen.counters.fenced),
+            (&shown.seeds, now.seeds, seen.counters.seeds),
+            (&shown.records, now.appended, seen.counters.appended),
+            (&shown.record_bytes, now.appended_bytes, seen.counters.appended_bytes),
+            (&shown.unknown, now.unknown, seen.counters.unknown),
         ] {
             counter.inc_by(now.saturating_sub(seen));
         }
-        *seen = now;
         let row_epoch = status.row.as_ref().map_or(0, |row| row.epoch);
         let lag_ms = status.caught_up_ms.map_or(0, |at| now_ms().saturating_sub(at));
-        let lag_ms = if status.epoch.is_some() { 0 } else { lag_ms };
-        shown.holds.set(i64::from(status.epoch.is_some()));
-        shown.epoch.set(status.epoch.unwrap_or(row_epoch) as i64);
-        shown.applied.set(status.applied as i64);
-        shown.durable.set(status.durable as i64);
+        *seen = Seen {
+            counters: now,
+            holds: status.epoch.is_some(),
+            epoch: status.epoch.unwrap_or(row_epoch),
+            applied: status.applied,
+            durable: status.durable,
+            lag_ms: if status.epoch.is_some() { 0 } else { lag_ms },
+        };
+        let sum = |of: fn(&Seen) -> u64| all.values().map(of).sum::<u64>() as i64;
+        shown.holds.set(sum(|seen| u64::from(seen.holds)));
+        shown.epoch.set(sum(|seen| seen.epoch));
+        shown.applied.set(sum(|seen| seen.applied));
+        shown.durable.set(sum(|seen| seen.durable));
+        let lag_ms = all.values().map(|seen| seen.lag_ms).max().unwrap_or_default();
         shown.lag_seconds.set((lag_ms / 1000) as i64);
     }
 }

@@ -1,12 +1,13 @@
-//! This node, and its membership in the cluster.
+//! This node, and its membership in each shard of the cluster.
 //!
 //! Must never know: HTTP, what the holder does with the store.
 
 use std::{
+    collections::BTreeMap,
     ops::ControlFlow,
     path::PathBuf,
     sync::{
-        Arc, Weak,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -17,17 +18,17 @@ use parking_lot::Mutex;
 use tokio::{
     runtime::Handle,
     sync::{Semaphore, watch},
-    task::JoinHandle,
 };
 
 use super::{
-    ReplicaLog, SHARD,
+    ReplicaLog,
     metrics::NodeMetrics,
     nodes::KnownNodes,
     remembered::replace_run,
     secret::KnownSecret,
     seed::Seeding,
     shard::{SharedReplica, StoreShard},
+    shards::{self, FIRST, KnownShards},
     upkeep::UpkeepSettings,
 };
 use crate::{
@@ -35,7 +36,7 @@ use crate::{
     replication::{
         Event, Medium, NodeName, Replica, Shard, Timing,
         medium::MongoMedium,
-        runner::{Connections, ReplicaHandle, Spreader, StatusReader, Writer, start},
+        runner::{Connections, ReplicaHandle, Replicas, Spreader, StatusReader, Writer, start},
     },
     store::{Appender, Store},
 };
@@ -47,6 +48,8 @@ const COPIES_MAX: usize = 1;
 /// The time limit for the end of all uses of a replica.
 const UNUSED_WITHIN: Duration = Duration::from_secs(10);
 
+/// The folder of the shards after the first one, in the data directory.
+const SHARDS_FOLDER: &str = "shards";
 /// The interval at which metrics follow the status.
 const SHOWN_EVERY: Duration = Duration::from_secs(1);
 
@@ -57,13 +60,15 @@ pub struct NodeParts {
     pub node: NodeName,
     /// The address at which other nodes reach this one.
     pub advertise: String,
-    /// The number of members of the shard.
+    /// The number of shards of a new database.
+    pub shards: u16,
+    /// The number of members of a shard.
     pub replicas: usize,
     /// The data directory.
     pub folder: PathBuf,
 }
 
-/// The phase of a membership.
+/// The phase of a membership in a shard.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Phase {
     /// The node follows the log, if it is a member, and knows its holder.
@@ -74,8 +79,6 @@ pub enum Phase {
     Lost,
     /// The replica cannot apply the log.
     Damaged(String),
-    /// Another process runs as this node.
-    Refused(String),
 }
 
 /// This node.
@@ -85,17 +88,20 @@ pub struct Node {
     connections: Connections,
     nodes: KnownNodes,
     secret: KnownSecret,
+    shards: KnownShards,
     copies: Arc<Semaphore>,
-    replica: SharedReplica,
+    /// The replicas as their threads use them.
+    running: Replicas<StoreShard>,
+    stores: Arc<Mutex<BTreeMap<u16, SharedReplica>>>,
     metrics: NodeMetrics,
-    /// A random number of this process, and that of the last one with the same data directory.
-    runs: (i64, Option<i64>),
     /// The digest of this node's rules.
     rules: Arc<Mutex<String>>,
+    /// The reason why this process must not run as the node.
+    refusal: watch::Receiver<Option<String>>,
 }
 
 impl Node {
-    /// Creates the node. It connects to MongoDB when it joins.
+    /// Creates the node, which begins to beat when MongoDB answers.
     ///
     /// # Errors
     /// When the address of MongoDB or its certificates cannot be used.
@@ -115,14 +121,50 @@ impl Node {
         let medium = medium.context("cluster.uri")?;
         let secret = KnownSecret::default();
         runtime.spawn(secret.clone().learn(medium.clone()));
+        let (known, shards) = KnownShards::unknown();
+        let (nodes, running) = (KnownNodes::default(), Replicas::default());
+        let metrics = NodeMetrics::new().context("register metrics")?;
+        let rules: Arc<Mutex<String>> = Arc::default();
+        let spreader = Spreader {
+            node: parts.node.clone(),
+            address: parts.advertise.clone(),
+            runs,
+            rules: rules.clone(),
+            replicas_per_shard: parts.replicas,
+            hands_over: false,
+            replicas: running.clone(),
+            nodes: nodes.0.clone(),
+        };
+        let (refuse, refusal) = watch::channel(None);
+        runtime.spawn(spread(spreader, medium.clone(), (parts.shards, known), refuse));
+        let of_nodes = (nodes.clone(), rules.clone());
+        runtime.spawn(show(metrics.clone(), running.clone(), of_nodes));
         let medium: Arc<dyn Medium> = Arc::new(medium);
         let writer = Writer::start(&runtime, medium.clone());
         let connections = Connections { runtime, medium, writer };
-        let metrics = NodeMetrics::new().context("register metrics")?;
-        let (nodes, replica) = (KnownNodes::default(), SharedReplica::default());
         let copies = Arc::new(Semaphore::new(COPIES_MAX));
-        let rules = Arc::default();
-        Ok(Self { parts, connections, nodes, secret, copies, replica, metrics, runs, rules })
+        let stores = Arc::default();
+        Ok(Self {
+            parts,
+            connections,
+            nodes,
+            secret,
+            shards,
+            copies,
+            running,
+            stores,
+            metrics,
+            rules,
+            refusal,
+        })
+    }
+
+    /// Waits until another process runs under the name of this node; returns what to do.
+    pub async fn refused(&self) -> String {
+        match self.refusal.clone().wait_for(Option::is_some).await.map(|reason| reason.clone()) {
+            Ok(Some(reason)) => reason,
+            Ok(None) | Err(_) => std::future::pending().await,
+        }
     }
 
     /// Returns the settings.
@@ -160,69 +202,87 @@ impl Node {
         &self.connections.runtime
     }
 
-    /// Returns the replica.
-    pub fn replica(&self) -> &SharedReplica {
-        &self.replica
+    /// Returns the number of shards.
+    pub fn shards(&self) -> &KnownShards {
+        &self.shards
     }
 
-    /// Opens the replica, and starts to follow the log. It blocks.
+    /// Returns the replicas that run.
+    pub(super) fn running(&self) -> &Replicas<StoreShard> {
+        &self.running
+    }
+
+    /// Returns the replica of a shard.
+    pub fn replica(&self, shard: u16) -> SharedReplica {
+        self.stores.lock().entry(shard).or_default().clone()
+    }
+
+    /// Returns the folder of a shard.
+    pub fn folder(&self, shard: u16) -> PathBuf {
+        let data_dir = &self.parts.folder;
+        match shard {
+            FIRST => data_dir.clone(),
+            _ => data_dir.join(SHARDS_FOLDER).join(shard.to_string()),
+        }
+    }
+
+    /// Opens the replica of a shard, and starts to follow its log. It blocks.
     ///
     /// # Errors
     /// When the files cannot be used, or a thread cannot be started.
-    pub fn join(&self, upkeep: UpkeepSettings) -> anyhow::Result<Membership> {
-        let NodeParts { node, folder, .. } = &self.parts;
+    pub fn join(&self, shard: u16, upkeep: UpkeepSettings) -> anyhow::Result<Membership> {
+        let node = self.parts.node.clone();
         let ends = Arc::new(AtomicBool::new(false));
-        let (folder, nodes) = (folder.clone(), self.nodes.clone());
-        let (secret, node) = (self.secret.clone(), node.clone());
-        let metrics = self.metrics.clone();
-        let seeding = Seeding { node, folder, nodes, secret, metrics, ends: ends.clone() };
-        let node = &self.parts.node;
-        let shard = StoreShard::open(seeding, upkeep, self.replica.clone())?;
-        let (changes, phase) = watch::channel(Phase::Follows);
-        let changes = Arc::new(changes);
-        let refused = Arc::downgrade(&changes);
-        let role = Replica::new(SHARD, node.clone(), Timing::default(), fastrand::u64(..));
-        let on_event = move |event: &Event, shard: &StoreShard| note(event, shard, &changes);
-        let handle = start(role, shard, self.connections.clone(), on_event)
-            .context("start the thread of the replica")?;
-        let (status, replicas) = (handle.status_reader(), Arc::new(vec![handle]));
-        let spreader = Spreader {
+        let seeding = Seeding {
             node: node.clone(),
-            address: self.parts.advertise.clone(),
-            runs: self.runs,
-            rules: self.rules.clone(),
-            replicas_per_shard: self.parts.replicas,
-            // One shard has nothing to balance, and each move interrupts its users.
-            hands_over: false,
-            replicas: replicas.clone(),
-            nodes: self.nodes.0.clone(),
+            shard,
+            folder: self.folder(shard),
+            nodes: self.nodes.clone(),
+            secret: self.secret.clone(),
+            metrics: self.metrics.clone(),
+            ends: ends.clone(),
         };
-        let spreading = spreader.run(self.connections.medium.clone());
-        let (node, advertise) = (self.parts.node.clone(), self.parts.advertise.clone());
-        let spreading = async move {
-            let other = spreading.await;
-            if let Some(changes) = refused.upgrade() {
-                changes.send_replace(Phase::Refused(format!(
-                    "another process runs as the node {node} (it advertises {other}, this one \
-                     {advertise}): give each node its own cluster.advertise, and its own data \
-                     directory"
-                )));
-            }
-        };
-        let tasks = [
-            self.connections.runtime.spawn(spreading),
-            self.connections.runtime.spawn(show(self.clone(), status.clone())),
-        ];
-        Ok(Membership { node: self.clone(), replicas, tasks, status, phase, ends })
+        let store = self.replica(shard);
+        let state = StoreShard::open(seeding, upkeep, store.clone())?;
+        let (changes, phase) = watch::channel(Phase::Follows);
+        let role = Replica::new(shard, node, Timing::default(), fastrand::u64(..));
+        let on_event = move |event: &Event, store: &StoreShard| note(shard, event, store, &changes);
+        let handle = start(role, state, self.connections.clone(), on_event)
+            .context("start the thread of the replica")?;
+        let (status, running) = (handle.status_reader(), Arc::new(handle));
+        self.metrics.begin(shard);
+        self.running.add(shard, &running);
+        Ok(Membership { node: self.clone(), shard, running, store, status, phase, ends })
     }
 }
 
-/// Shows the status of a membership at intervals.
-async fn show(node: Node, status: StatusReader) {
-    let Node { metrics, nodes, rules, .. } = node;
-    metrics.begin();
+/// Beats for the node until another process runs under its name.
+async fn spread(
+    mut spreader: Spreader<StoreShard>,
+    medium: MongoMedium,
+    (proposed, known): (u16, watch::Sender<Option<u16>>),
+    refusal: watch::Sender<Option<String>>,
+) {
+    let (node, advertise) = (spreader.node.clone(), spreader.address.clone());
+    // One shard has nothing to balance, and each move interrupts its users.
+    spreader.hands_over = shards::learn(&medium, proposed, &known).await > 1;
+    let other = spreader.run(Arc::new(medium)).await;
+    refusal.send_replace(Some(format!(
+        "another process runs as the node {node} (it advertises {other}, this one {advertise}): \
+         give each node its own cluster.advertise, and its own data directory"
+    )));
+}
+
+/// Shows the status of the replicas at intervals.
+async fn show(
+    metrics: NodeMetrics,
+    running: Replicas<StoreShard>,
+    (nodes, rules): (KnownNodes, Arc<Mutex<String>>),
+) {
     loop {
-        metrics.show(&status.get());
+        for (shard, replica) in running.all() {
+            metrics.show(shard, &replica.status());
+        }
         let differing = nodes.with_other_rules(&rules.lock());
         metrics.shown.rules_differ.set(differing.len() as i64);
         tokio::time::sleep(SHOWN_EVERY).await;
@@ -231,47 +291,59 @@ async fn show(node: Node, status: StatusReader) {
 
 /// Notes an event of the replica; the thread of the replica ends when the lease is over, because
 /// the store must be opened again before it can follow.
-fn note(event: &Event, shard: &StoreShard, phase: &watch::Sender<Phase>) -> ControlFlow<()> {
+fn note(
+    shard: u16,
+    event: &Event,
+    store: &StoreShard,
+    phase: &watch::Sender<Phase>,
+) -> ControlFlow<()> {
     let holds = matches!(*phase.borrow(), Phase::Holds(_));
     match event {
         Event::Committed { .. } => {}
         Event::Took { epoch } => {
-            tracing::info!(epoch, "this node holds the store");
+            tracing::info!(shard, epoch, "this node holds the store");
             phase.send_replace(Phase::Holds(*epoch));
         }
         Event::Fenced if holds => {
-            tracing::warn!("another node holds the store; this one stops answering and follows");
+            tracing::warn!(
+                shard,
+                "another node holds the store; this one stops answering and follows"
+            );
             phase.send_replace(Phase::Lost);
             return ControlFlow::Break(());
         }
-        Event::Fenced => tracing::info!("another node took the store first"),
+        Event::Fenced => tracing::info!(shard, "another node took the store first"),
         Event::Stopped => {
-            tracing::info!(last_record = shard.applied(), "handed the store over");
+            tracing::info!(shard, last_record = store.applied(), "handed the store over");
             phase.send_replace(Phase::Lost);
             return ControlFlow::Break(());
         }
-        Event::Seeded => tracing::info!("copied the replica from another node"),
+        Event::Seeded => tracing::info!(shard, "copied the replica from another node"),
         Event::NotSeeded(fault) => {
-            tracing::warn!(%fault, "cannot copy the replica from another node; trying again");
+            tracing::warn!(shard, %fault, "cannot copy the replica from another node; trying again");
         }
         Event::Foreign(fault) => {
-            tracing::error!(fault, "the log is not the one of this replica; nothing is applied");
+            tracing::error!(
+                shard,
+                fault,
+                "the log is not the one of this replica; nothing is applied"
+            );
         }
         Event::Damaged(fault) => {
-            tracing::error!(fault, "the replica cannot apply the log");
+            tracing::error!(shard, fault, "the replica cannot apply the log");
             phase.send_replace(Phase::Damaged(fault.clone()));
         }
     }
     ControlFlow::Continue(())
 }
 
-/// The membership of this node, from the opening of its replica until it is closed.
+/// The membership of this node in a shard, from the opening of its replica until it is closed.
 #[derive(Debug)]
 pub struct Membership {
     node: Node,
-    replicas: Arc<Vec<ReplicaHandle<StoreShard>>>,
-    /// The spreader, and the task of the metrics.
-    tasks: [JoinHandle<()>; 2],
+    shard: u16,
+    running: Arc<ReplicaHandle<StoreShard>>,
+    store: SharedReplica,
     status: StatusReader,
     phase: watch::Receiver<Phase>,
     /// Ends a copy of another replica.
@@ -282,16 +354,6 @@ impl Membership {
     /// Returns the phase, and its changes.
     pub fn phase(&self) -> watch::Receiver<Phase> {
         self.phase.clone()
-    }
-
-    /// Returns the node.
-    pub(super) fn node(&self) -> &Node {
-        &self.node
-    }
-
-    /// Returns the replicas of the shards, while the membership lasts.
-    pub(super) fn replicas(&self) -> Weak<Vec<ReplicaHandle<StoreShard>>> {
-        Arc::downgrade(&self.replicas)
     }
 
     /// Returns the status of the replica.
@@ -305,52 +367,46 @@ impl Membership {
     /// # Errors
     /// When the first record was not confirmed, or the replica does not follow.
     pub fn lead(&self, first: &[u8]) -> anyhow::Result<(Store, Appender)> {
-        if self.node.replica.is_new() {
+        if self.store.is_new() {
             self.found(first.to_vec())?;
         }
-        let log = Box::new(ReplicaLog::new(self.replicas.clone()));
-        self.node.replica.lead(log).context("the replica does not follow")
+        let log = Box::new(ReplicaLog::new(self.running.clone()));
+        self.store.lead(log).context("the replica does not follow")
     }
 
     fn found(&self, first: Vec<u8>) -> anyhow::Result<()> {
-        let replica = self.replicas.first().context("the node has no replica")?;
         let append = move |_: &StoreShard| Some(first);
-        let outcome = replica.append(Box::new(append))?.recv_timeout(FOUNDED_WITHIN);
+        let outcome = self.running.append(Box::new(append))?.recv_timeout(FOUNDED_WITHIN);
         Ok(outcome.context("MongoDB does not confirm the first record of the log")??)
     }
 
     /// Ends the lease in order, so that another member takes the shard at once. The phase shows
     /// when the lease is over.
     pub fn hand_over(&self) {
-        for replica in &*self.replicas {
-            if let Err(refusal) = replica.hand_over() {
-                tracing::debug!(%refusal, "the replica has stopped");
-            }
+        if let Err(refusal) = self.running.hand_over() {
+            tracing::debug!(%refusal, "the replica has stopped");
         }
     }
 
-    /// Ends the threads of the membership, and closes the replica. It blocks. Returns false when the
-    /// store is still in use.
+    /// Ends the thread of the replica, and closes it. It blocks. Returns false when the store is
+    /// still in use.
     pub fn end(self) -> bool {
-        self.tasks.iter().for_each(JoinHandle::abort);
         self.ends.store(true, Ordering::Relaxed);
-        self.node.metrics.show(&self.status.get());
-        let mut replicas = self.replicas;
+        self.node.metrics.show(self.shard, &self.status.get());
+        let mut running = self.running;
         let watch = crate::clock::Stopwatch::start();
-        let handles = loop {
-            match Arc::try_unwrap(replicas) {
-                Ok(handles) => break handles,
+        let handle = loop {
+            match Arc::try_unwrap(running) {
+                Ok(handle) => break handle,
                 Err(_) if watch.elapsed() > UNUSED_WITHIN => return false,
-                Err(shared) => replicas = shared,
+                Err(shared) => running = shared,
             }
             std::thread::sleep(Duration::from_millis(5));
         };
-        for handle in handles {
-            if handle.stop().is_none() {
-                tracing::error!("the thread of the replica panicked");
-            }
+        if handle.stop().is_none() {
+            tracing::error!("the thread of the replica panicked");
         }
-        let closed = self.node.replica.close();
+        let closed = self.store.close();
         closed.is_none_or(|closed| closed.wait(UNUSED_WITHIN))
     }
 }

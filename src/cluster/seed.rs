@@ -56,7 +56,9 @@ const CHUNKS: usize = 4;
 pub struct Seeding {
     /// The name of this node.
     pub node: NodeName,
-    /// The data directory.
+    /// The shard.
+    pub shard: u16,
+    /// The folder of the shard.
     pub folder: PathBuf,
     /// The addresses of all nodes.
     pub nodes: KnownNodes,
@@ -113,9 +115,10 @@ impl Seeding {
     fn copy_from(&self, node: &NodeName, row: &ShardRow) -> anyhow::Result<ReceivedCopy> {
         let address = self.nodes.address(node).context("its address is not known yet")?;
         let secret = self.secret.get().context("the secret of the cluster is not known yet")?;
-        tracing::info!(from = %node, address, cut = row.cut, "copying the replica of another node");
+        let (shard, cut) = (self.shard, row.cut);
+        tracing::info!(from = %node, address, shard, cut, "copying the replica of another node");
         let agent = agent()?;
-        let request = agent.get(format!("{address}{SNAPSHOT_PATH}"));
+        let request = agent.get(format!("{address}{SNAPSHOT_PATH}?shard={}", self.shard));
         let mut response = request.header("Authorization", secret.authorization()).call()?;
         let status = response.status();
         if status != 200 {

@@ -1,6 +1,6 @@
-//! The requests of other nodes: a copy of this node's replica, and the order to copy it anew.
+//! The requests of other nodes: a copy of a replica of this node, and orders.
 //!
-//! Both need the secret of the cluster. Must never know: users, keys.
+//! All need the secret of the cluster. Must never know: users, keys.
 
 use std::{
     io::{self, BufWriter, Write},
@@ -12,10 +12,11 @@ use std::{
 use actix_web::{
     HttpRequest, HttpResponse,
     http::{StatusCode, header},
-    web::{self, ServiceConfig},
+    web::{self, Query, ServiceConfig},
 };
 use bytes::Bytes;
 use futures_util::stream;
+use serde::Deserialize;
 use serde_json::json;
 use tokio::{
     sync::{
@@ -26,7 +27,7 @@ use tokio::{
 };
 
 use super::{
-    control::ClusterControl,
+    control::{ClusterControl, HAND_OVER_PATH, OrderRefusal, Role, STRIKE_PATH},
     seed::{SEED_PATH, SNAPSHOT_PATH},
 };
 use crate::clock::{Clock, Stopwatch, SystemClock};
@@ -45,8 +46,27 @@ pub fn routes(config: &mut ServiceConfig, control: &ClusterControl) {
         web::scope("/cluster/v1")
             .app_data(web::Data::new(control.clone()))
             .route(tail(SNAPSHOT_PATH), web::get().to(snapshot))
-            .route(tail(SEED_PATH), web::post().to(seed)),
+            .route(tail(SEED_PATH), web::post().to(seed))
+            .route(tail(HAND_OVER_PATH), web::post().to(hand_over))
+            .route(tail(STRIKE_PATH), web::post().to(strike)),
     );
+}
+
+/// The shard of a request; the first one for nodes of earlier releases.
+#[derive(Debug, Deserialize)]
+struct Target {
+    #[serde(default)]
+    shard: u16,
+    #[serde(default)]
+    node: String,
+}
+
+impl Target {
+    /// Reads the parameters; those of an invalid request are of no shard.
+    fn of(request: &HttpRequest) -> Self {
+        let none = Self { shard: u16::MAX, node: String::new() };
+        Query::from_query(request.query_string()).map_or(none, Query::into_inner)
+    }
 }
 
 /// Returns a path below the scope.
@@ -78,14 +98,16 @@ async fn snapshot(request: HttpRequest, control: web::Data<ClusterControl>) -> H
     if let Some(refusal) = refusal(&request, &control) {
         return refusal;
     }
+    let Target { shard, .. } = Target::of(&request);
+    let has_role = control.role(shard).is_some();
     // The lock of the replica can be held for long, as by the creation of files.
-    let replica = control.node().replica().clone();
-    let has_store = web::block(move || replica.store().is_some()).await;
+    let node = control.node().clone();
+    let has_store = web::block(move || has_role && node.replica(shard).store().is_some()).await;
     if !matches!(has_store, Ok(true)) {
         let message = "this node has no replica at present";
         return error(StatusCode::SERVICE_UNAVAILABLE, "no_replica", message);
     }
-    if !control.is_verified() {
+    if !control.is_verified(shard) {
         let message = "this node has not found that its replica belongs to the log yet";
         return error(StatusCode::SERVICE_UNAVAILABLE, "not_verified", message);
     }
@@ -96,7 +118,7 @@ async fn snapshot(request: HttpRequest, control: web::Data<ClusterControl>) -> H
     let peer = request.peer_addr().map(|peer| peer.to_string()).unwrap_or_default();
     let (sender, chunks) = channel(CHUNKS);
     let control = ClusterControl::clone(&control);
-    let send = move || send_copy(&control, &peer, &sender, permit);
+    let send = move || send_copy(&control, shard, &peer, &sender, permit);
     if let Err(cause) = thread::Builder::new().name("snapshot".to_owned()).spawn(send) {
         return error(StatusCode::SERVICE_UNAVAILABLE, "busy", cause);
     }
@@ -110,6 +132,7 @@ async fn snapshot(request: HttpRequest, control: web::Data<ClusterControl>) -> H
 /// Sends a copy, and logs the outcome.
 fn send_copy(
     control: &ClusterControl,
+    shard: u16,
     to: &str,
     chunks: &Sender<io::Result<Bytes>>,
     _permit: OwnedSemaphorePermit,
@@ -120,12 +143,12 @@ fn send_copy(
         tracing::debug!(%cause, "cannot lower the priority of a copy");
     }
     let watch = Stopwatch::start();
-    tracing::info!(to, "another node copies this replica");
-    match write_copy(control, chunks) {
+    tracing::info!(to, shard, "another node copies this replica");
+    match write_copy(control, shard, chunks) {
         Ok((through, bytes)) => {
             control.node().metrics().shown.copies_sent.inc();
             let elapsed_ms = watch.elapsed().as_millis() as u64;
-            tracing::info!(to, through, bytes, elapsed_ms, "sent a copy of this replica");
+            tracing::info!(to, shard, through, bytes, elapsed_ms, "sent a copy of this replica");
         }
         Err(cause) => {
             tracing::warn!(to, cause = format!("{cause:#}"), "cannot send a copy of this replica");
@@ -139,15 +162,16 @@ fn send_copy(
 
 fn write_copy(
     control: &ClusterControl,
+    shard: u16,
     chunks: &Sender<io::Result<Bytes>>,
 ) -> anyhow::Result<(u64, u64)> {
     let node = control.node();
-    let role = control.role();
-    let is_over: &dyn Fn() -> bool = &|| control.role() != role;
+    let role = control.role(shard);
+    let is_over: &dyn Fn() -> bool = &|| role.as_ref().is_none_or(Role::is_over);
     let copy = {
-        let store = node.replica().store();
+        let store = node.replica(shard).store();
         let store = store.ok_or_else(|| anyhow::anyhow!("the store is closed"))?;
-        store.prepare_copy(&node.parts().folder, SystemClock.moment(), is_over)?
+        store.prepare_copy(&node.folder(shard), SystemClock.moment(), is_over)?
     };
     let runtime = node.runtime().clone();
     let sent = &node.metrics().shown.copy_sent_bytes;
@@ -193,13 +217,36 @@ impl Write for Chunked<'_> {
     }
 }
 
-/// Lets this node copy its replica anew.
-async fn seed(request: HttpRequest, control: web::Data<ClusterControl>) -> HttpResponse {
+/// Answers an order of another node.
+async fn answer_order(
+    request: HttpRequest,
+    control: web::Data<ClusterControl>,
+    order: impl FnOnce(&ClusterControl, &Target) -> Result<(), OrderRefusal> + Send + 'static,
+) -> HttpResponse {
     if let Some(refusal) = refusal(&request, &control) {
         return refusal;
     }
-    match control.begin_anew() {
-        Ok(()) => HttpResponse::Accepted().json(json!({ "node": control.name().as_str() })),
-        Err(fault) => error(StatusCode::CONFLICT, "refused", fault),
+    let (target, node) = (Target::of(&request), control.name().to_string());
+    match web::block(move || order(&control, &target)).await {
+        Ok(Ok(())) => HttpResponse::Accepted().json(json!({ "node": node })),
+        Ok(Err(fault)) => error(StatusCode::CONFLICT, "refused", fault),
+        Err(cause) => error(StatusCode::SERVICE_UNAVAILABLE, "busy", cause),
     }
+}
+
+/// Lets this node copy its replica anew.
+async fn seed(request: HttpRequest, control: web::Data<ClusterControl>) -> HttpResponse {
+    answer_order(request, control, |control, target| control.begin_anew(target.shard)).await
+}
+
+/// Ends a lease of this node.
+async fn hand_over(request: HttpRequest, control: web::Data<ClusterControl>) -> HttpResponse {
+    answer_order(request, control, |control, target| control.hand_over(target.shard)).await
+}
+
+/// Removes a member of a shard that this node holds.
+async fn strike(request: HttpRequest, control: web::Data<ClusterControl>) -> HttpResponse {
+    let strike =
+        |control: &ClusterControl, target: &Target| control.strike(target.shard, &target.node);
+    answer_order(request, control, strike).await
 }

@@ -3,7 +3,7 @@
 //! Must never know: how nodes share a store.
 
 use super::{faults::Faults, publish::check_database, sections::Sections};
-use crate::{publish::MongoUri, replication::NodeName};
+use crate::{cluster::shards::SHARDS_MAX, publish::MongoUri, replication::NodeName};
 
 /// The maximum number of replicas of a shard.
 const REPLICAS_MAX: usize = 16;
@@ -15,6 +15,7 @@ pub struct ClusterSettings {
     pub uri: MongoUri,
     pub database: String,
     pub replicas: usize,
+    pub shards: u16,
     /// The address at which other nodes reach this one, such as `https://node1:7117`.
     pub advertise: String,
     /// The name of the node, which follows from its address.
@@ -39,6 +40,10 @@ pub(super) fn cluster(sections: &Sections, faults: &mut Faults) -> Option<Cluste
             .0
             .push(format!("cluster.replicas = {replicas} must be between 1 and {REPLICAS_MAX}"));
     }
+    if !(1..=SHARDS_MAX).contains(&given.shards) {
+        let shards = given.shards;
+        faults.0.push(format!("cluster.shards = {shards} must be between 1 and {SHARDS_MAX}"));
+    }
     let graphite = &sections.graphite;
     if [graphite.listen, graphite.pickle_listen, graphite.tls_listen].iter().any(Option::is_some) {
         faults.0.push(
@@ -56,6 +61,7 @@ pub(super) fn cluster(sections: &Sections, faults: &mut Faults) -> Option<Cluste
         uri: uri?,
         database,
         replicas,
+        shards: given.shards,
         advertise: advertise.to_owned(),
         node: node.ok()?,
     })
@@ -103,6 +109,7 @@ mod tests {
             ("cluster.uri = 'mongodb+srv://ann:s3cret@b'", "cluster.uri: b: mongodb+srv"),
             (uri, "cluster.advertise"),
             (&format!("{uri}cluster.replicas = 0"), "between 1 and 16"),
+            (&format!("{uri}cluster.shards = 65"), "between 1 and 64"),
             (&format!("{uri}cluster.database = 'admin'"), "cluster.database"),
             (&format!("{uri}graphite.listen = '127.0.0.1:2003'"), "graphite.listen"),
         ] {

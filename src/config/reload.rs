@@ -29,7 +29,7 @@ enum Applied {
 use Applied::{Live, Reopening, Restart};
 
 /// The settings whose changes a reload does not apply at once.
-const SETTINGS: [(&str, Applied); 21] = [
+const SETTINGS: [(&str, Applied); 22] = [
     ("server.listen", Restart("the address is opened at the start")),
     ("server.workers", Reopening),
     ("server.connections_max", Reopening),
@@ -48,6 +48,7 @@ const SETTINGS: [(&str, Applied); 21] = [
     ("cluster.uri", Restart("the node joins its cluster at the start")),
     ("cluster.database", Restart("the node joins its cluster at the start")),
     ("cluster.replicas", Restart("the node joins its cluster at the start")),
+    ("cluster.shards", Restart("the number is fixed when the database is made")),
     ("cluster.advertise", Restart("the node joins its cluster at the start")),
     (RULES, Reopening),
     (GRANULARITY, Reopening),

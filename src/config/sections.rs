@@ -227,6 +227,7 @@ pub struct Cluster {
     pub uri: String,
     pub database: String,
     pub replicas: usize,
+    pub shards: u16,
     pub advertise: String,
 }
 

@@ -23,21 +23,22 @@ use super::{
     data_dir::DataDir,
     reloading::ReloadSources,
     serving::Serving,
+    shards::OtherShards,
     signals::Signals,
     storing::{CheckedSettings, Opened, with_settings},
     systemd,
 };
 use crate::{
     actors::lifelines,
-    api::{self, ClusterParts},
+    api::{self, ClusterParts, HeldShards, ShardRouter},
     clock::{Clock, Stopwatch, SystemClock},
     cluster::{
         self, ClusterControl, Follower, ForwardLimits, Forwarder, Lease, Membership, Node,
-        NodeParts, Phase, UpkeepSettings, forward::FORWARDED_MAX,
+        NodeParts, Phase, UpkeepSettings, forward::FORWARDED_MAX, shards::FIRST,
     },
     config::{ClusterSettings, Settings, bounds},
-    store::Replica,
-    telemetry::{ClusterMetrics, Health, Metrics},
+    store::{Appender, Replica, Store},
+    telemetry::{Health, Metrics},
 };
 
 /// The threads of the connections to MongoDB.
@@ -53,27 +54,46 @@ const RESPONSE_MARGIN: Duration = Duration::from_secs(10);
 
 /// The lease of this node, as the daemon uses it.
 pub(super) struct Holding {
+    node: Node,
+    held: HeldShards,
+    /// The other shards, if there are several.
+    router: Option<Arc<ShardRouter>>,
     membership: Arc<Membership>,
     phase: watch::Receiver<Phase>,
-    metrics: ClusterMetrics,
 }
 
 impl Holding {
     /// Adds the metrics of the node; returns the lease around answers.
     pub(super) fn begin(&self, metrics: &Metrics) -> Lease {
-        metrics.add_cluster(&self.metrics);
+        metrics.add_cluster(&self.node.metrics().shown);
         Lease::new(self.membership.status())
+    }
+
+    /// Returns the shards that this node holds; `None` for an embedded daemon.
+    pub(super) fn held(holding: Option<&Self>) -> Option<HeldShards> {
+        holding.map(|holding| holding.held.clone())
+    }
+
+    /// Returns the way to the other shards, if there are several.
+    pub(super) fn router(holding: Option<&Self>) -> Option<Arc<ShardRouter>> {
+        holding.and_then(|holding| holding.router.clone())
     }
 
     /// Returns the operation of the cluster; that of an embedded daemon has no means.
     pub(super) fn parts(holding: Option<&Self>) -> ClusterParts {
-        ClusterParts(holding.map(|holding| ClusterControl::of(&holding.membership)))
+        ClusterParts(holding.map(|holding| ClusterControl::of(&holding.node)))
     }
 
     /// Waits until another node can hold the store; forever for an embedded daemon.
     pub(super) async fn lost(holding: &mut Option<Self>) {
         match holding {
-            Some(holding) => holding.is_over().await,
+            Some(holding) => {
+                let node = holding.node.clone();
+                tokio::select! {
+                    () = holding.is_over() => {}
+                    _ = node.refused() => {}
+                }
+            }
             None => std::future::pending().await,
         }
     }
@@ -117,6 +137,7 @@ pub(super) async fn serve(
     let parts = NodeParts {
         node: cluster.node,
         advertise: cluster.advertise,
+        shards: cluster.shards,
         replicas: cluster.replicas,
         folder: checked.settings.storage.data_dir.clone(),
     };
@@ -129,13 +150,17 @@ pub(super) async fn serve(
     let node = Node::open(parts, &cluster.uri, &cluster.database, runtime.handle()).await?;
     let mut signals = Signals::new();
     systemd::feed_watchdog();
-    loop {
-        let turn = Turn { node: &node, addresses: &addresses, sources };
-        checked = match Box::pin(turn.run(checked, &mut signals)).await? {
-            Ok(checked) => checked,
-            Err(reason) => return Ok(reason),
-        };
-    }
+    let others = OtherShards::start(node.clone(), checked.settings.clone());
+    let reason = loop {
+        let turn = Turn { node: &node, addresses: &addresses, sources, held: others.held() };
+        match Box::pin(turn.run(checked, &mut signals)).await {
+            Ok(Ok(next)) => checked = next,
+            Ok(Err(reason)) => break Ok(reason),
+            Err(cause) => break Err(cause),
+        }
+    };
+    others.stop().await;
+    reason
 }
 
 /// The runtime of the connections, which ends without a wait.
@@ -162,6 +187,7 @@ struct Turn<'a> {
     node: &'a Node,
     addresses: &'a Addresses,
     sources: &'a ReloadSources,
+    held: &'a HeldShards,
 }
 
 impl Turn<'_> {
@@ -173,7 +199,7 @@ impl Turn<'_> {
     ) -> anyhow::Result<Result<CheckedSettings, ExitReason>> {
         let digesting = self.digest_rules(&checked.settings);
         let (node, upkeep) = (self.node.clone(), upkeep(&checked.settings));
-        let membership = spawn_blocking(move || node.join(upkeep)).await??;
+        let membership = spawn_blocking(move || node.join(FIRST, upkeep)).await??;
         let membership = Arc::new(membership);
         let next = match self.follow(&checked, &membership, signals).await {
             Ok(Followed::Stopped) => Ok(Err(ExitReason::Signal)),
@@ -239,12 +265,16 @@ impl Turn<'_> {
             node: self.node.clone(),
             status: membership.status(),
             forwarder,
-            control: ClusterControl::of(membership),
+            control: ClusterControl::of(self.node),
             metrics: self.node.metrics().clone(),
             hides_metrics: settings.security.access,
         };
+        let held = self.held.clone();
         let app = move || {
-            let configure = |config: &mut _| cluster::follower::routes(config, &follower);
+            let configure = |config: &mut _| {
+                api::shard_routes(config, &held);
+                cluster::follower::routes(config, &follower);
+            };
             App::new().wrap(from_fn(api::receive)).configure(configure)
         };
         let serving = Serving { tls, metrics, threads: FORWARDED_MAX };
@@ -271,7 +301,6 @@ impl Turn<'_> {
                         Phase::Holds(_) => break Followed::Holds,
                         Phase::Follows if changed.is_ok() => {}
                         Phase::Follows | Phase::Lost => break Followed::Again(None),
-                        Phase::Refused(reason) => anyhow::bail!(reason),
                         Phase::Damaged(_) => {
                             tokio::select! {
                                 () = signals.stop.next() => break Followed::Stopped,
@@ -280,6 +309,7 @@ impl Turn<'_> {
                         }
                     }
                 }
+                reason = self.node.refused() => anyhow::bail!(reason),
                 death = watcher.death() => anyhow::bail!("the {} ended", death.role),
             }
         };
@@ -328,10 +358,22 @@ impl Turn<'_> {
             Ok(opened) => opened,
             Err(cause) => return Ok(Ok(self.gave_up(&cause, checked, membership).await)),
         };
+        let count = self.node.shards().known().await;
+        let router = (count > 1)
+            .then(|| ShardRouter::new(ClusterControl::of(self.node), self.held.clone(), count));
+        let router = match router.transpose() {
+            Ok(router) => router.map(Arc::new),
+            Err(cause) => {
+                let cause = anyhow::Error::msg(cause);
+                return Ok(Ok(self.gave_up(&cause, checked, membership).await));
+            }
+        };
         let holding = Holding {
+            node: self.node.clone(),
+            held: self.held.clone(),
+            router,
             membership: membership.clone(),
             phase: membership.phase(),
-            metrics: self.node.metrics().shown.clone(),
         };
         let started = Daemon::start(opened, self.sources, self.addresses, Some(holding));
         let daemon = match started {
@@ -366,33 +408,40 @@ impl Turn<'_> {
         mut checked: CheckedSettings,
         membership: &Arc<Membership>,
     ) -> anyhow::Result<Opened> {
-        let (set, rules) =
-            (checked.settings.granularities.clone(), checked.settings.retention_rules.clone());
-        let membership = membership.clone();
-        let lead = move || {
-            let first = Replica::first_record(&set, &rules, SystemClock.now());
-            let (store, mut appender) = membership.lead(&first)?;
-            if store.has_levels_of(&set, &rules) {
-                appender
-                    .change_retentions(&set, &rules, SystemClock.moment())
-                    .context("change the retentions of all replicas")?;
-            }
-            Ok::<_, anyhow::Error>((store, appender))
-        };
-        let (store, appender) = spawn_blocking(lead).await??;
-        let settings = &mut checked.settings;
-        if !store.has_levels_of(&settings.granularities, &settings.retention_rules) {
-            tracing::warn!(
-                "the granularities or rules of retention in the settings differ from those of the \
-                 cluster, which stay"
-            );
-        }
-        settings.granularities = store.granularities().clone();
+        let (store, appender) = lead(&checked.settings, membership).await?;
+        checked.settings.granularities = store.granularities().clone();
         with_settings(checked, (store, appender, None))
     }
 }
 
-fn upkeep(settings: &Settings) -> UpkeepSettings {
+/// Makes the store of a shard the one that appends, with the levels of its log.
+pub(super) async fn lead(
+    settings: &Settings,
+    membership: &Arc<Membership>,
+) -> anyhow::Result<(Store, Appender)> {
+    let (set, rules) = (settings.granularities.clone(), settings.retention_rules.clone());
+    let membership = membership.clone();
+    let lead = move || {
+        let first = Replica::first_record(&set, &rules, SystemClock.now());
+        let (store, mut appender) = membership.lead(&first)?;
+        if store.has_levels_of(&set, &rules) {
+            appender
+                .change_retentions(&set, &rules, SystemClock.moment())
+                .context("change the retentions of all replicas")?;
+        }
+        Ok::<_, anyhow::Error>((store, appender))
+    };
+    let (store, appender) = spawn_blocking(lead).await??;
+    if !store.has_levels_of(&settings.granularities, &settings.retention_rules) {
+        tracing::warn!(
+            "the granularities or rules of retention in the settings differ from those of the \
+             cluster, which stay"
+        );
+    }
+    Ok((store, appender))
+}
+
+pub(super) fn upkeep(settings: &Settings) -> UpkeepSettings {
     UpkeepSettings {
         checkpoint_interval: settings.storage.checkpoint_interval,
         bounds: bounds::CHECKPOINT_BOUNDS,

@@ -18,16 +18,19 @@ use crate::{
     access::Scope,
     actors::{
         AuditKeeper, Collector, CollectorParts, CollectorSettings, GraphiteClients,
-        GraphiteListeners, GraphiteSockets, GraphiteTimeouts, GraphiteTls, Lifeline, Lifelines,
-        SelfSampler, SelfSamplerParts, SharedDiskQuota, SharedQuota, SparklineRefresher,
+        GraphiteListeners, GraphiteSockets, GraphiteTimeouts, GraphiteTls, IngestTally, Lifeline,
+        Lifelines, SelfSampler, SelfSamplerParts, SharedDiskQuota, SharedQuota, SparklineRefresher,
+        WriterHandle,
     },
-    api::{self, ApiParts, Collectors, OverviewParts, ProjectApi},
-    clock::{Clock, SystemClock},
+    api::{self, ApiParts, Collectors, HeldShards, OverviewParts, ProjectApi, ShardRouter},
+    clock::{Clock, SystemClock, TrustedClock},
     cluster::{self, Lease},
     config::{LiveSettings, QUERIES_MAX, Settings, bounds},
     ingest::remote_write::Families,
     kept::LiveValue,
     model::SeriesLimits,
+    store::Store,
+    telemetry::Metrics,
     tls::ServerTls,
 };
 
@@ -37,12 +40,18 @@ pub(super) struct ReceivingParts {
     tls: LiveValue<Option<ServerTls>>,
     /// The clients that may send Graphite's protocol over TLS.
     graphite_clients: LiveValue<Option<HashSet<String>>>,
+    /// The other shards of the store, if it has several.
+    others: Option<Arc<ShardRouter>>,
 }
 
 impl ReceivingParts {
-    pub(super) fn new(settings: &mut LiveSettings, tls: LiveValue<Option<ServerTls>>) -> Self {
+    pub(super) fn new(
+        settings: &mut LiveSettings,
+        tls: LiveValue<Option<ServerTls>>,
+        others: Option<Arc<ShardRouter>>,
+    ) -> Self {
         let graphite_clients = settings.derive(graphite_clients);
-        Self { collectors: settings.derive(collector_settings), tls, graphite_clients }
+        Self { collectors: settings.derive(collector_settings), tls, graphite_clients, others }
     }
 }
 
@@ -75,7 +84,7 @@ fn collector_settings(settings: &Settings) -> CollectorSettings {
 }
 
 fn collector_parts(
-    settings: &LiveValue<CollectorSettings>,
+    receiving: &ReceivingParts,
     parts: &OverviewParts,
     (quota, disk): (Option<SharedQuota>, Option<SharedDiskQuota>),
 ) -> CollectorParts {
@@ -88,10 +97,34 @@ fn collector_parts(
         metrics: parts.metrics.clone(),
         series_limits: SeriesLimits::default(),
         request_series_max: bounds::REQUEST_SERIES_MAX,
-        settings: settings.clone(),
+        settings: receiving.collectors.clone(),
         families: Families::default(),
         quota,
         disk,
+        others: receiving.others.clone().map(|others| others as _),
+    }
+}
+
+/// Returns the parts of the collector of a shard after the first one.
+pub(super) fn shard_collector_parts(
+    settings: &mut LiveSettings,
+    store: Store,
+    writer: WriterHandle,
+    (clock, metrics, tally): (&TrustedClock, &Metrics, IngestTally),
+) -> CollectorParts {
+    CollectorParts {
+        tally,
+        store,
+        writer,
+        clock: clock.clone(),
+        metrics: metrics.clone(),
+        series_limits: SeriesLimits::default(),
+        request_series_max: bounds::REQUEST_SERIES_MAX,
+        settings: settings.derive(collector_settings),
+        families: Families::default(),
+        quota: None,
+        disk: None,
+        others: None,
     }
 }
 
@@ -120,7 +153,7 @@ pub(super) fn start_graphite(
         return Ok(GraphiteListeners::default());
     }
     let lifeline = lifelines.for_role("Graphite collector");
-    let collector = collector_parts(&receiving.collectors, &parts.overview, (None, None));
+    let collector = collector_parts(receiving, &parts.overview, (None, None));
     let collector = start_collector(collector, lifeline, arbiters);
     let timeouts = GraphiteTimeouts {
         first: settings.server.client_timeout,
@@ -149,7 +182,7 @@ pub(super) fn start_self_sampler(
     let admin = parts.admin.clone();
     let sampler = SelfSampler::new(SelfSamplerParts {
         collector: start_collector(
-            collector_parts(&receiving.collectors, &parts.overview, (None, None)),
+            collector_parts(receiving, &parts.overview, (None, None)),
             lifeline,
             arbiters,
         ),
@@ -209,7 +242,7 @@ impl CollectingParts {
         let project = settings.project(parts.admin.store.project());
         let disk = project.disk_bytes_max().map(SharedDiskQuota::new);
         let quotas = (project.samples_per_second.map(SharedQuota::new), disk);
-        let collector = collector_parts(&receiving.collectors, &parts.overview, quotas);
+        let collector = collector_parts(receiving, &parts.overview, quotas);
         let large = start_collector(collector.clone(), lifeline, arbiters);
         Self { parts: parts.clone(), collector, large }
     }
@@ -227,7 +260,7 @@ pub(super) fn start_server(
     receiving: &ReceivingParts,
     listener: &TcpListener,
     projects: &[ApiParts],
-    lease: Option<Lease>,
+    lease: Option<(Lease, HeldShards)>,
     (lifelines, arbiters): (&Lifelines, &mut Vec<Arbiter>),
 ) -> anyhow::Result<ServerHandle> {
     let collecting: Vec<_> = projects
@@ -236,15 +269,18 @@ pub(super) fn start_server(
         .collect();
     let parts = projects.first().context("the project default is missing")?;
     let collector_lifelines = lifelines.clone();
-    let is_held = lease.is_some();
-    let lease = lease.map(web::Data::new);
+    let (is_held, is_split) = (lease.is_some(), receiving.others.is_some());
+    let lease = lease.map(|(lease, held)| (web::Data::new(lease), held));
     let app = move || {
         let projects = collecting.iter().map(|parts| parts.for_worker(&collector_lifelines));
         let projects: Vec<_> = projects.collect();
         let while_held = Condition::new(is_held, from_fn(cluster::lease::while_held));
-        App::new().wrap(while_held).wrap(from_fn(api::receive)).configure(|config| {
-            if let Some(lease) = &lease {
+        let of_all_shards = Condition::new(is_split, from_fn(api::of_all_shards));
+        let app = App::new().wrap(of_all_shards).wrap(while_held).wrap(from_fn(api::receive));
+        app.configure(|config| {
+            if let Some((lease, held)) = &lease {
                 config.app_data(lease.clone());
+                api::shard_routes(config, held);
             }
             if let Some((default, others)) = projects.split_first() {
                 api::routes(config, default, others);

@@ -13,7 +13,9 @@ mod projects;
 mod querying;
 mod reloading;
 mod serving;
+mod shards;
 mod signals;
+mod store_roles;
 mod storing;
 mod systemd;
 
@@ -26,9 +28,8 @@ use tokio::{task::spawn_blocking, time::timeout};
 
 use crate::{
     actors::{
-        AuditKeeper, Checker, Checkpointer, Death, GraphiteListeners, Preallocator, PublishedState,
-        Publisher, Retention, Sealer, SelfSampler, SettingsChanged, Stop, StopFlag, Watcher,
-        Writer, WriterHandle, lifelines,
+        AuditKeeper, Death, GraphiteListeners, PublishedState, SelfSampler, SettingsChanged, Stop,
+        Watcher, lifelines,
     },
     api::Tails,
     clock::{Clock, Stopwatch, TrustedClock},
@@ -45,10 +46,8 @@ use projects::{ProjectRoles, all_projects, cardinality};
 pub use reloading::ReloadSources;
 use reloading::{ReloadParts, Reloader, Reopening};
 use signals::Signals;
-use storing::{
-    CheckedSettings, Opened, checker, checkpointer, open_store, preallocator, publisher, retention,
-    sealer, writer_parts,
-};
+use store_roles::StoreRoles;
+use storing::{CheckedSettings, Opened, open_store};
 
 /// The time for which a node that stops holding the store waits for slow clients.
 const HANDED_OVER_WITHIN: Duration = Duration::from_secs(2);
@@ -144,20 +143,11 @@ async fn serve(settings: Settings, sources: &ReloadSources) -> anyhow::Result<Ex
 struct Daemon {
     server: ServerHandle,
     graphite: GraphiteListeners,
-    writer: Writer,
-    writer_handle: WriterHandle,
-    checkpointer: Addr<Checkpointer>,
-    preallocator: Addr<Preallocator>,
-    retention: Addr<Retention>,
+    store_roles: StoreRoles,
     of_projects: ProjectRoles,
     audit_keeper: Addr<AuditKeeper>,
     reloader: Reloader,
     self_sampler: Addr<SelfSampler>,
-    sealer: Addr<Sealer>,
-    checker: Option<Addr<Checker>>,
-    publisher: Option<Publisher>,
-    /// Aborts the current work of the sealer, the checker and the publisher.
-    background_stop: StopFlag,
     arbiters: Vec<Arbiter>,
     health: Health,
     watcher: Watcher,
@@ -182,36 +172,25 @@ impl Daemon {
         let clock: Arc<dyn Clock> = Arc::new(trusted.clone());
         let metrics = Metrics::new().context("register metrics")?;
         let lease = holding.as_ref().map(|holding| holding.begin(&metrics));
+        let lease = lease.zip(Holding::held(holding.as_ref()));
+        let router = Holding::router(holding.as_ref());
         let ((lifelines, watcher), mut arbiters) = (lifelines(), Vec::new());
-        let role = checkpointer(settings, &store, &clock, &metrics, &published, &lifelines);
-        let checkpointer = start_on_arbiter(&mut arbiters, role);
-        notice_changes(settings, "the checkpointer", checkpointer.clone().recipient());
-        let mailbox = checkpointer.clone().recipient();
-        let reports = (&metrics, &published);
-        let parts = writer_parts(settings, &store, appender, &clock, reports, &lifelines, mailbox);
-        let (writer, writer_handle) = Writer::start(parts).context("start the writer thread")?;
-        let role = preallocator(settings, &store, &clock, &health, &lifelines);
-        let preallocator = start_on_arbiter(&mut arbiters, role);
         let cardinality = cardinality(settings, &store, &published);
-        let (names, writes) = (&cardinality, &writer_handle);
-        let role = retention(settings, &store, &trusted, reports, names, writes, &lifelines);
-        let retention = start_on_arbiter(&mut arbiters, role);
-        let background_stop = StopFlag::default();
-        let role = sealer(settings, &store, &trusted, &health, &background_stop, &lifelines);
-        let sealer = start_on_arbiter(&mut arbiters, role);
-        let stop = &background_stop;
-        let publisher = publisher(settings, &store, &trusted, reports, stop, &lifelines)?;
-        let checker = checker(settings, &store, &trusted, &background_stop, &lifelines)
-            .map(|role| start_on_arbiter(&mut arbiters, role));
+        let reports = (&metrics, &published);
+        let parts = (&store, appender);
+        let store_roles =
+            StoreRoles::start(settings, parts, &trusted, reports, &cardinality, &lifelines)?;
         let (known_settings, requests) = KnownSettings::new(sources.shown(settings));
-        let known = (keys, people, known_settings, Holding::parts(holding.as_ref()));
+        let cluster = Holding::parts(holding.as_ref());
+        let known = (keys, people, known_settings, cluster, router.clone());
         let shared = SharedState::open(settings, &store, &trusted, &metrics, known)?;
-        let parts = api_parts(settings, store, &writer_handle, trusted, metrics, published, shared);
+        let writer = store_roles.writer().clone();
+        let parts = api_parts(settings, store, &writer, trusted, metrics, published, shared);
         let projects = all_projects(settings, &parts, cardinality)?;
         let role = audit_keeper(&parts, &clock, &lifelines);
         let audit_keeper = start_on_arbiter(&mut arbiters, role);
         let reload_parts = ReloadParts::new(&projects, &parts, certificate);
-        let receiving = ReceivingParts::new(settings, reload_parts.tls());
+        let receiving = ReceivingParts::new(settings, reload_parts.tls(), router);
         let (http, sockets) = (&addresses.http, &addresses.graphite);
         let graphite =
             start_graphite(sockets, settings, &receiving, &parts, &lifelines, &mut arbiters)?;
@@ -224,19 +203,11 @@ impl Daemon {
         Ok(Self {
             server,
             graphite,
-            writer,
-            writer_handle,
-            checkpointer,
-            preallocator,
-            retention,
+            store_roles,
             of_projects,
             audit_keeper,
             reloader,
             self_sampler,
-            sealer,
-            checker,
-            publisher,
-            background_stop,
             arbiters,
             health,
             watcher,
@@ -294,32 +265,21 @@ impl Daemon {
             alerting.stop(step).await;
         }
         // 2. The writer commits the batches that wait for the journal.
-        within("the writer", step, self.writer_handle.stop()).await;
+        self.store_roles.commit(step).await;
         if let Some(holding) = self.holding {
             // The next holder need not wait for the end of the other steps.
             within("the hand-over of the store", step, holding.hand_over()).await;
         }
         // 3. The roles that write in the background end.
-        within("the preallocator", step, self.preallocator.send(Stop)).await;
-        within("retention", step, self.retention.send(Stop)).await;
+        self.store_roles.end_background(step).await;
         for host_keeper in &self.of_projects.host_keepers {
             within("a host keeper", step, host_keeper.send(Stop)).await;
         }
         within("the audit keeper", step, self.audit_keeper.send(Stop)).await;
-        self.background_stop.set();
-        within("the sealer", step, self.sealer.send(Stop)).await;
-        if let Some(checker) = &self.checker {
-            within("the checker", step, checker.send(Stop)).await;
-        }
-        if let Some(publisher) = self.publisher.take() {
-            within("the publisher", step, spawn_blocking(|| publisher.join())).await;
-        }
         within("the sparkline refresher", step, self.of_projects.sparkline_refresher.send(Stop))
             .await;
         // 4. A checkpoint leaves nothing to replay for the next start.
-        within("the last checkpoint", step * 2, self.checkpointer.send(Stop)).await;
-        let writer = self.writer;
-        within("the writer's thread", step, spawn_blocking(|| writer.join())).await;
+        self.store_roles.finish(step).await;
         for arbiter in &self.arbiters {
             arbiter.stop();
         }

@@ -13,7 +13,7 @@ use crate::{
     api::{
         AccessParts, AdminParts, AlertingParts, ApiParts, Bodies, BodyLimits, ClusterParts,
         HostNames, KeyFailures, Logins, ObjectsParts, OverviewLimits, OverviewParts,
-        ProviderLogins, QueryParts, SparklineCache, Tails,
+        ProviderLogins, QueryParts, ShardRouter, SparklineCache, Tails,
     },
     clock::{Clock, SystemClock, TrustedClock},
     config::{LiveSettings, Settings, bounds},
@@ -25,6 +25,7 @@ use crate::{
     model::{ProjectName, SeriesLimits},
     notify::ReceiverTests,
     oidc::Provider,
+    query::ShardsOfProject,
     store::{SnapshotFolder, Store, StoreLimits},
     telemetry::Metrics,
 };
@@ -40,10 +41,11 @@ pub(super) struct SharedState {
     pub(super) provider_logins: ProviderLogins,
     pub(super) settings: KnownSettings,
     pub(super) cluster: ClusterParts,
+    pub(super) others: Option<Arc<ShardRouter>>,
 }
 
 /// The shared state that exists before the roles, and the operation of the cluster.
-type Known = (KnownKeys, KnownPeople, KnownSettings, ClusterParts);
+type Known = (KnownKeys, KnownPeople, KnownSettings, ClusterParts, Option<Arc<ShardRouter>>);
 
 impl SharedState {
     pub(super) fn open(
@@ -51,7 +53,7 @@ impl SharedState {
         store: &Store,
         clock: &TrustedClock,
         metrics: &Metrics,
-        (keys, people, known_settings, cluster): Known,
+        (keys, people, known_settings, cluster, others): Known,
     ) -> anyhow::Result<Self> {
         let hosts = known_hosts(settings, store, clock)?;
         let sources = settings.rule_sources(machine_name().as_deref());
@@ -74,6 +76,7 @@ impl SharedState {
             provider_logins,
             settings: known_settings,
             cluster,
+            others,
         })
     }
 }
@@ -105,12 +108,14 @@ pub(super) fn api_parts(
     published: PublishedState,
     shared: SharedState,
 ) -> ApiParts {
+    let default = ProjectName::of_default();
+    let others =
+        shared.others.clone().map(|others| ShardsOfProject::new(others, &default.to_string()));
     let SharedState { hosts, rules, silences, settings: known_settings, cluster, .. } = shared;
     let bodies = bodies(settings);
     let audit = Audit::new(&store, &metrics);
     let who = (shared.keys, shared.codes, shared.people, shared.provider_logins);
     let access = access_parts(settings, who, audit, &clock, &metrics, &bodies);
-    let default = ProjectName::of_default();
     let limits = query_limits(settings, default);
     let query = QueryParts {
         access: access.clone(),
@@ -125,7 +130,7 @@ pub(super) fn api_parts(
         graphite_templates: settings.derive(|settings| settings.graphite_templates.clone()),
         limits: limits.clone(),
         promql: promql_settings(settings, default),
-        resources: query_resources(settings),
+        resources: query_resources(settings).with_others(others),
         permits: query_permits(settings, default),
         timeout: settings.derive(|settings| settings.limits.query_timeout),
         client_timeout: settings.server.client_timeout,

@@ -77,7 +77,7 @@ fn project_parts(
     query.alertmanagers = LiveValue::new(alertmanager_urls(alertmanagers));
     query.limits = limits.clone();
     query.promql = promql_settings(settings, name);
-    query.resources = default.query.resources.with_own_cache();
+    query.resources = default.query.resources.of_project(&name.to_string());
     query.permits = query_permits(settings, name);
     query.tails = Tails::new(bounds::TAILS_MAX);
     query.cardinality = cardinality;

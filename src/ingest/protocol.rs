@@ -18,7 +18,7 @@ use super::{
     memory::json_bytes,
     otlp::{self, Form},
     remote_write::{self, EntryCounts, Families, Version},
-    rows::Rows,
+    rows::{Rows, decode_part},
     updates,
 };
 use crate::model::{UnixMillis, is_own_sender};
@@ -148,6 +148,8 @@ pub enum RowProtocol {
     GraphitePickle,
     /// collectd's value lists as JSON.
     Collectd,
+    /// Rows that another node decoded and split.
+    Part,
 }
 
 impl RowProtocol {
@@ -159,7 +161,8 @@ impl RowProtocol {
             | Self::Influx(_)
             | Self::Otlp(Form::Protobuf)
             | Self::GraphiteLines
-            | Self::GraphitePickle => 0,
+            | Self::GraphitePickle
+            | Self::Part => 0,
         }
     }
 }
@@ -218,6 +221,7 @@ impl RowDecoder {
                 graphite::decode_pickle(body, &self.templates, now, rows)?;
             }
             RowProtocol::Collectd => collectd::decode(body, rows)?,
+            RowProtocol::Part => decode_part(body, rows)?,
         }
         Ok(EntryCounts::default())
     }

@@ -14,6 +14,7 @@ mod node_exporter;
 mod pipelines;
 mod publish;
 mod reading_prometheus;
+mod shards;
 mod statsd;
 
 use std::{

@@ -19,7 +19,7 @@ use granary_publish::MongoUri;
 use granary_replication::{
     Event, NodeName, Refusal, Replica, Shard, Timing,
     medium::MongoMedium,
-    runner::{Connections, ReplicaHandle, Spreader, Writer, start},
+    runner::{self, Connections, ReplicaHandle, Spreader, Writer, start},
 };
 use tokio::runtime::Runtime;
 
@@ -35,7 +35,7 @@ pub(crate) const URI: &str = "GRANARY_REPLICA_URI";
 /// The time that a request may take in a node.
 const REQUEST_SECONDS_MAX: u64 = 3;
 
-type Replicas = Arc<Vec<ReplicaHandle<Toy>>>;
+type Replicas = Arc<Vec<Arc<ReplicaHandle<Toy>>>>;
 
 #[test]
 #[ignore = "a process of the test with kills, which does nothing by itself"]
@@ -51,9 +51,13 @@ fn runs_as_a_process_of_the_other_test() {
         Connections { runtime: runtime.handle().clone(), medium: medium.clone(), writer };
     let replicas: Replicas = Arc::new(
         (0..SHARDS)
-            .map(|shard| start_replica(&folder, &name, shard, connections.clone()))
+            .map(|shard| Arc::new(start_replica(&folder, &name, shard, connections.clone())))
             .collect(),
     );
+    let running = runner::Replicas::default();
+    for (shard, replica) in (0..).zip(&*replicas) {
+        running.add(shard, replica);
+    }
     let spreader = Spreader {
         node: NodeName::parse(&name).unwrap(),
         address: String::new(),
@@ -61,7 +65,7 @@ fn runs_as_a_process_of_the_other_test() {
         rules: Arc::default(),
         replicas_per_shard: NODES.len(),
         hands_over: true,
-        replicas: replicas.clone(),
+        replicas: running,
         nodes: Arc::default(),
     };
     let spreader = runtime.spawn(spreader.run(medium));
@@ -85,7 +89,7 @@ fn runs_as_a_process_of_the_other_test() {
     wait_until("the end of requests", 10, || Arc::strong_count(&replicas) == 1);
     let replicas = Arc::into_inner(replicas).expect("no request runs");
     for replica in replicas {
-        replica.stop().unwrap();
+        Arc::into_inner(replica).expect("the spreader has ended").stop().unwrap();
     }
 }
 

@@ -12,6 +12,7 @@ use granary_protocol::{BatchView, IngestAnswer};
 use super::{
     parts::{CollectFault, CollectorParts},
     replacing::{self, check_replaced},
+    spreading,
 };
 use crate::{
     actors::WriteFault,
@@ -43,8 +44,11 @@ const SERIES_CHANGE: &str = "series were deleted or renamed during the request";
 pub struct CollectBatches {
     /// The bytes, decompressed.
     pub body: Bytes,
-    /// The encoding of the body.
+    /// The encoding in which the sender wrote the body.
     pub encoding: BatchEncoding,
+    /// True or false for a body that another node decoded and checked: whether its samples replace
+    /// the stored ones.
+    pub decoded: Option<bool>,
     /// True for samples of the daemon itself.
     pub is_own: bool,
     /// The limit of the senders' names; `None`: any name.
@@ -83,23 +87,65 @@ impl BatchCollector {
         request: CollectBatches,
         parts: &CollectorParts,
     ) -> Result<IngestAnswer, CollectFault> {
-        let CollectBatches { body, encoding, is_own, senders, mut memory } = request;
+        let CollectBatches { body, encoding, decoded, is_own, senders, mut memory } = request;
         let now = parts.clock.now();
-        memory.grow(encoding.memory(&body))?;
-        let DecodedBody { bson: body, invalid, replace } = encoding.bson(body, now)?;
+        let decoded = match decoded {
+            None => {
+                memory.grow(encoding.memory(&body))?;
+                encoding.bson(body, now)?
+            }
+            Some(replace) => {
+                memory.grow(BatchEncoding::Bson.memory(&body))?;
+                let views = views_of(&body, &mut memory)?;
+                let body = DecodedBody { bson: body.clone(), invalid: Vec::new(), replace };
+                return self.collect_decoded(&views, body, (encoding, None), parts).await;
+            }
+        };
+        let body = decoded.bson.clone();
+        let views = views_of(&body, &mut memory)?;
+        if !is_own {
+            check_senders(&views, senders.as_ref())?;
+        }
+        match &parts.others {
+            None => {
+                self.collect_decoded(&views, decoded, (encoding, senders.as_ref()), parts).await
+            }
+            Some(others) => {
+                if decoded.replace {
+                    return Err(CollectFault::Forbidden(
+                        "replace: readings cannot be corrected in a cluster with several shards yet"
+                            .to_owned(),
+                    ));
+                }
+                let samples = views.iter().map(|view| view.len() as u64).sum();
+                parts.take_quota(samples)?;
+                let here = |body: DecodedBody| async move {
+                    let bson = body.bson.clone();
+                    let views = protocol::batches(&bson)?;
+                    self.collect_decoded(&views, body, (encoding, None), parts).await
+                };
+                spreading::spread_batches(&views, decoded, encoding, (&**others, parts), here).await
+            }
+        }
+    }
+
+    /// Collects the batches of this shard.
+    async fn collect_decoded(
+        &self,
+        views: &[BatchView<'_>],
+        body: DecodedBody,
+        (encoding, senders): (BatchEncoding, Option<&SenderLimit>),
+        parts: &CollectorParts,
+    ) -> Result<IngestAnswer, CollectFault> {
+        let DecodedBody { invalid, replace, .. } = body;
+        let now = parts.clock.now();
         let protocol_label = match encoding {
             BatchEncoding::Bson | BatchEncoding::Packed => Protocol::Native,
             BatchEncoding::Json => Protocol::Json,
             BatchEncoding::Updates => Protocol::Updates,
         };
-        let views = protocol::batches(&body)?;
-        let histogram_bytes: usize = views.iter().map(|view| view.histograms.len()).sum();
-        memory.grow(protocol::HISTOGRAM_FACTOR * histogram_bytes)?;
-        if !is_own {
-            check_senders(&views, senders.as_ref())?;
-        }
         if parts.clock.is_doubted() {
-            note_sender_times(&views, now, parts);
+            note_sender_times(views, now, parts);
         }
         let (sender_series_max, refs_max) = session_limits(parts);
         self.sessions.borrow_mut().set_limits(sender_series_max, refs_max);
@@ -112,21 +158,19 @@ impl BatchCollector {
         }
         if replace {
             if senders.is_some() {
-                return Err(CollectFault::Forbidden(
-                    "replace: a key that is limited to senders cannot correct readings, because \
-                     their series may be of other senders"
-                        .to_owned(),
-                ));
+                return Err(refused_replace());
             }
-            check_replaced(&views)?;
+            check_replaced(views)?;
         }
-        parts.take_quota(views.iter().map(|view| view.len() as u64).sum())?;
-        let (mut batches, mut response_parts) = self.resolve(&views, encoding, parts).await?;
-        for (batch, view) in batches.iter_mut().zip(&views) {
+        if parts.others.is_none() {
+            parts.take_quota(views.iter().map(|view| view.len() as u64).sum())?;
+        }
+        let (mut batches, mut response_parts) = self.resolve(views, encoding, parts).await?;
+        for (batch, view) in batches.iter_mut().zip(views) {
             batch.replica = parts.replica(view.agent);
         }
         if encoding == BatchEncoding::Updates {
-            count_readings_once(&views, &mut batches, parts);
+            count_readings_once(views, &mut batches, parts);
         }
         for (part, invalid) in response_parts.iter_mut().zip(invalid) {
             part.samples += invalid.samples;
@@ -135,12 +179,12 @@ impl BatchCollector {
         if replace {
             let refused = response_parts.iter_mut().map(|part| &mut part.refused);
             let (verdicts, replaced) = replacing::replace(&batches, refused, parts).await?;
-            let answer = answer(protocol_label, verdicts, &views, response_parts, parts)?;
+            let answer = answer(protocol_label, verdicts, views, response_parts, parts)?;
             return Ok(IngestAnswer { replaced, ..answer });
         }
         let verdicts = parts.writer.append(batches).await?;
-        let emptied = self.emptied(&views, &verdicts, encoding, parts);
-        let answer = answer(protocol_label, verdicts, &views, response_parts, parts)?;
+        let emptied = self.emptied(views, &verdicts, encoding, parts);
+        let answer = answer(protocol_label, verdicts, views, response_parts, parts)?;
         Ok(IngestAnswer { emptied, ..answer })
     }
 
@@ -311,6 +355,25 @@ fn count_readings_once(
             batch.deduplication = Deduplication::ByTime { window_ms };
         }
     }
+}
+
+/// Returns the batches of a body, and takes memory for their histograms.
+fn views_of<'a>(
+    body: &'a Bytes,
+    memory: &mut ReservedMemory,
+) -> Result<Vec<BatchView<'a>>, CollectFault> {
+    let views = protocol::batches(body)?;
+    let histogram_bytes: usize = views.iter().map(|view| view.histograms.len()).sum();
+    memory.grow(protocol::HISTOGRAM_FACTOR * histogram_bytes)?;
+    Ok(views)
+}
+
+fn refused_replace() -> CollectFault {
+    CollectFault::Forbidden(
+        "replace: a key that is limited to senders cannot correct readings, because their series \
+         may be of other senders"
+            .to_owned(),
+    )
 }
 
 /// Returns the maximum numbers of series of a sender, and of refs of all sessions.

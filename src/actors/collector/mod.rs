@@ -8,6 +8,7 @@ mod batches;
 mod parts;
 mod replacing;
 mod rows;
+mod spreading;
 mod tally;
 
 use std::rc::Rc;
@@ -20,6 +21,7 @@ pub use parts::{
     CollectFault, CollectorParts, CollectorSettings, SharedDiskQuota, SharedQuota, protocol_label,
 };
 pub use rows::{CollectRows, RowsAnswer};
+pub use spreading::{OtherShards, Sending, SentBatches, SentRows, ShardRefusal};
 pub use tally::{IngestTally, RefusedSample, SenderSamples};
 
 use super::Lifeline;

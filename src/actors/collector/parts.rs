@@ -8,7 +8,10 @@ use granary_protocol::{DecodeError, IngestAnswer};
 use parking_lot::Mutex;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::tally::IngestTally;
+use super::{
+    spreading::{OtherShards, ShardRefusal},
+    tally::IngestTally,
+};
 use crate::{
     actors::{WriteFault, WriterHandle},
     clock::{Stopwatch, TrustedClock},
@@ -76,6 +79,9 @@ pub enum CollectFault {
          some with `granary senders remove` or raise limits.senders_max"
     )]
     SenderLimit,
+    /// The holder of another shard refused a part of the request.
+    #[error(transparent)]
+    Shard(#[from] ShardRefusal),
     /// The batch was not written.
     #[error(transparent)]
     Write(#[from] WriteFault),
@@ -95,6 +101,7 @@ pub fn protocol_label(protocol: RowProtocol) -> Protocol {
         RowProtocol::Otlp(_) => Protocol::Otlp,
         RowProtocol::GraphiteLines | RowProtocol::GraphitePickle => Protocol::Graphite,
         RowProtocol::Collectd => Protocol::Collectd,
+        RowProtocol::Part => Protocol::Native,
     }
 }
 
@@ -117,6 +124,8 @@ pub struct CollectorParts {
     pub quota: Option<SharedQuota>,
     /// The project's quota of bytes on disk, if it has one.
     pub disk: Option<SharedDiskQuota>,
+    /// The other shards of the store, if it has several.
+    pub others: Option<Arc<dyn OtherShards>>,
 }
 
 /// The quota of bytes of a project, which all of its collectors share.

@@ -10,13 +10,16 @@ use actix::prelude::Message;
 use bytes::Bytes;
 use granary_protocol::IngestAnswer;
 
-use super::parts::{CollectFault, CollectorParts, protocol_label};
+use super::{
+    parts::{CollectFault, CollectorParts, protocol_label},
+    spreading,
+};
 use crate::{
     ingest::{
         memory::ReservedMemory,
         protocol::{RowDecoder, RowProtocol},
         remote_write::EntryCounts,
-        rows::{DecodedRows, LimitExceeded, Rows},
+        rows::{DecodedRows, LimitExceeded, Rows, SplitRows},
         series_cache::SeriesCache,
     },
     model::{BatchVerdict, DefinitionVerdict, SeriesKey},
@@ -69,6 +72,54 @@ impl RowCollector {
         request: CollectRows,
         parts: &CollectorParts,
     ) -> Result<RowsAnswer, CollectFault> {
+        let Some(others) = parts.others.clone() else {
+            return self.collect_here(request, parts).await;
+        };
+        let sender = request.sender.clone();
+        let (split, contents) = self.split(request, others.count(), parts)?;
+        let here = |body: Vec<u8>| {
+            let (body, protocol) = (body.into(), RowProtocol::Part);
+            self.collect_here(
+                CollectRows { body, protocol, sender: sender.clone(), memory: None },
+                parts,
+            )
+        };
+        let answer = spreading::spread_rows(split, &sender, (&*others, parts), here).await?;
+        Ok(RowsAnswer { contents, ..answer })
+    }
+
+    /// Decodes a request, and splits its rows by shard.
+    fn split(
+        &self,
+        request: CollectRows,
+        shards: u16,
+        parts: &CollectorParts,
+    ) -> Result<(SplitRows, EntryCounts), CollectFault> {
+        let CollectRows { body, protocol, sender, mut memory } = request;
+        if let Some(memory) = &mut memory {
+            memory.grow(protocol.memory(&body))?;
+        }
+        let (mut cache, find) = (SeriesCache::default(), |_: &SeriesKey| None);
+        let mut decoder = self.decoder.borrow_mut();
+        decoder.set_templates(&parts.settings.get().graphite_templates);
+        let mut rows = Rows::new(&mut cache, &find, &parts.series_limits, &sender)
+            .with_limits(usize::MAX, memory.as_mut());
+        let contents = decoder.decode(protocol, &body, parts.clock.now(), &mut rows);
+        let contents = contents.map_err(CollectFault::Malformed)?;
+        let decoded = rows.finish();
+        if let Some(LimitExceeded::Memory(cause)) = decoded.exceeded {
+            return Err(cause.into());
+        }
+        parts.take_quota(decoded.points() as u64)?;
+        Ok((decoded.split(shards), contents))
+    }
+
+    /// Collects the rows of this shard.
+    async fn collect_here(
+        &self,
+        request: CollectRows,
+        parts: &CollectorParts,
+    ) -> Result<RowsAnswer, CollectFault> {
         let CollectRows { body, protocol, sender, mut memory } = request;
         if let Some(memory) = &mut memory {
             memory.grow(protocol.memory(&body))?;
@@ -106,7 +157,9 @@ impl RowCollector {
             }
             Some(LimitExceeded::Memory(cause)) => return Err(cause.into()),
         }
-        parts.take_quota(decoded.points() as u64)?;
+        if parts.others.is_none() {
+            parts.take_quota(decoded.points() as u64)?;
+        }
         let verdicts = self.register(&decoded, parts).await?;
         let points = decoded.points() as u64;
         let admission = parts.admission();

@@ -79,7 +79,7 @@ async fn accept(
     let collector = parts.collectors.for_body(&body.bytes);
     let senders = caller(request).and_then(|caller| caller.senders());
     let (body, memory) = (body.bytes, body.memory);
-    let collect = CollectBatches { body, encoding, is_own: false, senders, memory };
+    let collect = CollectBatches { body, encoding, decoded: None, is_own: false, senders, memory };
     let collected = collector.send(collect).await.map_err(|_| Refusal::Stopping)?;
     collected.map_err(Refusal::Collect)
 }

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
 use actix_web::HttpResponse;
+use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
     answer::{Answer, Data},
@@ -14,7 +15,8 @@ use super::{
     receive::{Call, Received, respond},
 };
 use crate::{
-    model::UnixMillis,
+    api::shards::{LABELS, LabelsQuestion, SERIES, SeriesQuestion},
+    model::{SeriesKey, UnixMillis},
     query::{
         Labels, QueryError, list_label_names, list_label_values, select_series, series_matchers,
         with_samples_since,
@@ -52,7 +54,8 @@ pub(super) async fn labels(received: Received) -> HttpResponse {
                 names.into_iter().collect()
             }
             None => {
-                list_label_names(&call.parts.store, since, &call.limits()).map_err(query::fault)?
+                let own = list_label_names(&call.parts.store, since, &call.limits());
+                with_others(call, None, since, own.map_err(query::fault)?)?
             }
         };
         truncate_to_limit(call, names, Data::Texts)
@@ -72,7 +75,8 @@ pub(super) async fn values(received: Received) -> HttpResponse {
             values.into_iter().map(str::to_owned).collect()
         } else {
             let store = &call.parts.store;
-            list_label_values(store, &name, since, &call.limits()).map_err(query::fault)?
+            let own = list_label_values(store, &name, since, &call.limits());
+            with_others(call, Some(&name), since, own.map_err(query::fault)?)?
         };
         truncate_to_limit(call, values, Data::Texts)
     })
@@ -128,8 +132,63 @@ fn selected_series(
         }
     }
     let mut all: Vec<_> = found.into_values().collect();
+    for selector in call.params.all("match[]").collect::<BTreeSet<_>>() {
+        all.extend(series_of_others(call, selector, since)?);
+    }
     all.sort();
+    all.dedup();
     Ok(Some(all))
+}
+
+/// Returns the series of a selector in the other shards.
+fn series_of_others(
+    call: &Call<'_>,
+    selector: &str,
+    since: Option<UnixMillis>,
+) -> Result<Vec<Labels>, Fault> {
+    let since = since.map(|since| since.0);
+    let question = SeriesQuestion { selector: selector.to_owned(), since };
+    let answers: Vec<Vec<Vec<u8>>> = ask(call, SERIES, &question)?;
+    let mut found = Vec::new();
+    for key in answers.into_iter().flatten().filter_map(|key| SeriesKey::from_bytes(&key)) {
+        call.limits().reserve(Labels::bytes_of_key(&key)).map_err(query::fault)?;
+        found.push(Labels::of_key(key));
+    }
+    Ok(found)
+}
+
+/// Adds the names or values of labels in the other shards, in order.
+fn with_others(
+    call: &Call<'_>,
+    name: Option<&str>,
+    since: Option<UnixMillis>,
+    own: Vec<String>,
+) -> Result<Vec<String>, Fault> {
+    let since = since.map(|since| since.0);
+    let question = LabelsQuestion { name: name.map(str::to_owned), since };
+    let answers: Vec<Vec<String>> = ask(call, LABELS, &question)?;
+    if answers.is_empty() {
+        return Ok(own);
+    }
+    let all: BTreeSet<_> = answers.into_iter().flatten().chain(own).collect();
+    Ok(all.into_iter().collect())
+}
+
+/// Asks the other shards; no answers for a store with one shard.
+fn ask<A: DeserializeOwned>(
+    call: &Call<'_>,
+    kind: &str,
+    question: &impl Serialize,
+) -> Result<Vec<A>, Fault> {
+    let Some((others, time_left)) = call.limits().budget.others() else { return Ok(Vec::new()) };
+    let failed = |cause: serde_json::Error| {
+        query::fault(QueryError::Busy(format!("the answer of a shard is damaged: {cause}")))
+    };
+    let question = serde_json::to_vec(question).map_err(failed)?;
+    let answers = others.ask(kind, &question, time_left).map_err(query::fault)?;
+    let limits = call.limits();
+    limits.reserve(answers.iter().map(Vec::len).sum()).map_err(query::fault)?;
+    answers.iter().map(|answer| serde_json::from_slice(answer).map_err(failed)).collect()
 }
 
 fn too_much(message: String) -> Fault {

@@ -9,12 +9,16 @@ use actix_web::{
 use serde::Serialize;
 use tokio::sync::oneshot;
 
-use super::params::{Params, RANGE_PARAMS, SERIES_PARAMS};
+use super::{
+    params::{Params, RANGE_PARAMS, SERIES_PARAMS},
+    shards::chart_of_shards,
+};
 use crate::{
     api::{
         QueryParts,
         answer::{self, count_refusal, slow::SlowReaders, streamed},
     },
+    model::UnixMillis,
     query::{
         self, AggregateRequest, Budget, ChartRequest, DocumentsRequest, ExportRequest, QueryError,
         StoredDocumentAnswer, StoredDocumentRequest,
@@ -43,23 +47,37 @@ pub(super) type QueryString = Result<Query<Params>, actix_web::Error>;
 
 pub(super) async fn chart(params: QueryString, parts: web::Data<QueryParts>) -> HttpResponse {
     respond("chart", valid_params(params), parts, |params, parts, budget| {
-        params.allow_only(&[&SERIES_PARAMS, &RANGE_PARAMS, &CHART_PARAMS])?;
         let now = parts.clock.moment();
-        let (selector, others) = params.metric_selectors()?;
-        let request = ChartRequest {
-            selector,
-            others,
-            resolution: params.resolution(),
-            range: params.range(now.clock)?,
-            displays: params.displays()?,
-            time_zone: params.time_zone()?,
-            points: params.points()?,
-            merge: params.merge(),
-            rank: params.rank()?,
+        let request = chart_request(params, now.clock)?;
+        let chart = |request: &ChartRequest| {
+            query::chart(&parts.store, budget, request, &parts.limits.get(), now.earliest())
         };
-        query::chart(&parts.store, budget, &request, &parts.limits.get(), now.earliest())
+        match budget.others() {
+            None => chart(&request),
+            Some(_) => chart_of_shards(params, request, (parts, budget), &chart),
+        }
     })
     .await
+}
+
+/// Returns the request for a chart.
+pub(in crate::api) fn chart_request(
+    params: &Params,
+    now: UnixMillis,
+) -> Result<ChartRequest, QueryError> {
+    params.allow_only(&[&SERIES_PARAMS, &RANGE_PARAMS, &CHART_PARAMS])?;
+    let (selector, others) = params.metric_selectors()?;
+    Ok(ChartRequest {
+        selector,
+        others,
+        resolution: params.resolution(),
+        range: params.range(now)?,
+        displays: params.displays()?,
+        time_zone: params.time_zone()?,
+        points: params.points()?,
+        merge: params.merge(),
+        rank: params.rank()?,
+    })
 }
 
 pub(super) async fn documents(params: QueryString, parts: web::Data<QueryParts>) -> HttpResponse {

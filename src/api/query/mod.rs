@@ -9,11 +9,14 @@ mod hosts;
 mod moved;
 mod params;
 mod series_search;
+mod shards;
 mod tail;
 
+pub(super) use endpoints::chart_request;
 pub use hosts::SparklineCache;
 pub(crate) use params::fuzz_query;
 pub(super) use params::{range_between, selector};
+pub(super) use shards::{CHART, ChartQuestion};
 pub use tail::Tails;
 
 use std::time::Duration;

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use jiff::tz::TimeZone;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     model::{Span, UnixMillis, quoted_words, tag_pairs},
@@ -14,9 +14,9 @@ use crate::{
 };
 
 /// The parameters that all queries share.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Params {
+pub(in crate::api) struct Params {
     metric: Option<String>,
     /// Several metrics of a chart: `load,"a,b"`.
     metrics: Option<String>,

@@ -2,7 +2,7 @@
 //!
 //! Must never know: protocols.
 
-use super::{Point, Row, TargetKind};
+use super::{KindOf, Point, Row, TargetKind};
 use crate::{
     ingest::{
         refusals::Refusals,
@@ -27,6 +27,7 @@ pub struct DecodedRows {
     /// The points, in order of their first samples; empty for protocols without points.
     pub(super) points: Vec<Point>,
     pub(super) definitions: Vec<(Fingerprint, SeriesInfo)>,
+    pub(super) declared: Vec<KindOf>,
     pub(super) refused: Refusals,
     /// The reason for refusing the request as a whole.
     pub exceeded: Option<LimitExceeded>,

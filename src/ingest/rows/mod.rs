@@ -2,6 +2,7 @@
 //! notation identifies the series, so that a known series costs one lookup and no allocation.
 
 mod decoded;
+mod split;
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -20,6 +21,8 @@ use crate::{
     policy::RefusalReason,
 };
 pub use decoded::{DecodedRows, NumberedSample};
+pub(super) use split::decode_part;
+pub use split::{SplitRows, shard_of_sender, shard_of_series};
 
 /// The series of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +48,17 @@ pub struct DescribedSeries {
     pub is_declared: bool,
     /// The unit; empty if there is none.
     pub unit: Arc<str>,
+}
+
+/// The meaning of the kind in a definition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum KindOf {
+    /// A known series keeps its kind.
+    Guessed,
+    /// A known series of another kind gets this kind.
+    Declared,
+    /// Stale markers keep the kind of a known series, whatever it is.
+    End,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -96,6 +110,8 @@ pub struct Rows<'a> {
     /// The indexes of the definitions, by fingerprint.
     new_series: HashMap<Fingerprint, u32, FixedState>,
     definitions: Vec<(Fingerprint, SeriesInfo)>,
+    /// The meaning of the kind of each definition.
+    declared: Vec<KindOf>,
     refused: Refusals,
     definitions_max: usize,
     memory: Option<&'a mut ReservedMemory>,
@@ -121,6 +137,7 @@ impl<'a> Rows<'a> {
             points: Vec::new(),
             new_series: HashMap::default(),
             definitions: Vec::new(),
+            declared: Vec::new(),
             refused: Refusals::default(),
             definitions_max: usize::MAX,
             memory: None,
@@ -228,10 +245,15 @@ impl<'a> Rows<'a> {
             return TargetKind::Refused(RefusalReason::SeriesLimit);
         }
         let index = self.definitions.len() as u32;
-        let DescribedSeries { key, kind, unit, .. } = described;
+        let DescribedSeries { key, kind, unit, is_declared } = described;
         let previous = self.definitions.last();
         let sender = previous.map_or_else(|| self.sender.into(), |(_, info)| info.sender.clone());
         self.definitions.push((fingerprint, SeriesInfo { key, kind, unit, sender }));
+        self.declared.push(match (is_end, is_declared) {
+            (true, _) => KindOf::End,
+            (false, true) => KindOf::Declared,
+            (false, false) => KindOf::Guessed,
+        });
         self.new_series.insert(fingerprint, index);
         TargetKind::New(index)
     }
@@ -370,13 +392,15 @@ impl<'a> Rows<'a> {
 
     /// Returns the samples and releases the cache.
     pub fn finish(self) -> DecodedRows {
-        let Self { cache, samples, histograms, points, definitions, refused, exceeded, .. } = self;
+        let Self { cache, samples, histograms, points, .. } = self;
+        let Self { definitions, declared, refused, exceeded, .. } = self;
         DecodedRows {
             generation: cache.generation(),
             samples,
             histograms,
             points,
             definitions,
+            declared,
             refused,
             exceeded,
         }

@@ -31,7 +31,7 @@ pub use memory::Reservation;
 pub use retry::run_with_retries;
 pub use scheduler::Scheduler;
 
-use crate::clock::Stopwatch;
+use crate::{clock::Stopwatch, query::shards::ShardsOfProject};
 use cache::QueryCache;
 use memory::MemoryPool;
 use scheduler::Turn;
@@ -42,18 +42,31 @@ pub struct QueryResources {
     scheduler: Scheduler,
     memory: MemoryPool,
     cache: QueryCache,
+    others: Option<ShardsOfProject>,
 }
 
 impl QueryResources {
     /// Creates the resources for the queries of one store.
     pub fn new(scheduler: Scheduler, memory_max: usize) -> Self {
         let (memory, cache) = (MemoryPool::new(memory_max), QueryCache::new());
-        Self { scheduler, memory, cache }
+        Self { scheduler, memory, cache, others: None }
     }
 
-    /// Returns the same cores and the same memory with a new, separate cache.
-    pub fn with_own_cache(&self) -> Self {
-        Self { cache: QueryCache::new(), ..self.clone() }
+    /// Returns the same cores and the same memory for another project, with a new, separate cache.
+    pub fn of_project(&self, project: &str) -> Self {
+        let others = self.others.as_ref().map(|others| others.of_project(project));
+        Self { cache: QueryCache::new(), others, ..self.clone() }
+    }
+
+    /// Returns the resources of a store with other shards.
+    #[must_use]
+    pub fn with_others(self, others: Option<ShardsOfProject>) -> Self {
+        Self { others, ..self }
+    }
+
+    /// Returns true if the store has other shards.
+    pub fn has_others(&self) -> bool {
+        self.others.is_some()
     }
 
     /// Creates the budget of a query. Its time limit includes waiting for a turn.
@@ -62,6 +75,7 @@ impl QueryResources {
             turn: self.scheduler.turn(),
             memory: self.memory.reservation(),
             cache: self.cache.clone(),
+            others: self.others.clone(),
             watch: Stopwatch::start(),
             time_max,
             is_abandoned: Arc::default(),
@@ -88,6 +102,7 @@ struct BudgetLimits {
     turn: Turn,
     memory: Reservation,
     cache: QueryCache,
+    others: Option<ShardsOfProject>,
     watch: Stopwatch,
     time_max: Duration,
     is_abandoned: Arc<AtomicBool>,
@@ -162,6 +177,13 @@ impl Budget {
     /// Returns the cache that queries share.
     pub(super) fn cache(&self) -> Option<&QueryCache> {
         self.0.as_ref().map(|limits| &limits.cache)
+    }
+
+    /// Returns the other shards of the store, and the time that is left to ask them.
+    pub fn others(&self) -> Option<(&ShardsOfProject, Duration)> {
+        let limits = self.0.as_ref()?;
+        let left = limits.time_max.saturating_sub(limits.watch.elapsed());
+        Some((limits.others.as_ref()?, left))
     }
 
     /// Returns a handle that ends the query when it is dropped.

@@ -5,10 +5,12 @@
 //! inserts of all replicas of a node in one task (`writer`). Must never know: settings, HTTP.
 
 mod handle;
+mod replicas;
 mod spreader;
 mod writer;
 
 pub use handle::{Append, Query, ReplicaHandle, Status, StatusReader, Stopped};
+pub use replicas::Replicas;
 pub use spreader::Spreader;
 pub use writer::Writer;
 

@@ -2,7 +2,7 @@
 //!
 //! Nothing changes while MongoDB is away.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 
@@ -11,14 +11,14 @@ use crate::replication::{
     entry::NodeName,
     medium::{Answer, Command, Medium, NodeRow},
     returning::HandOvers,
-    runner::{ReplicaHandle, now_ms},
+    runner::{Replicas, now_ms},
     spreading::{Beats, decide, surplus},
 };
 
 /// The interval between beats.
 const BEAT: Duration = Duration::from_secs(1);
 
-/// A node and its replicas, by shard.
+/// A node and its replicas.
 #[derive(Debug)]
 pub struct Spreader<S> {
     /// The node.
@@ -33,8 +33,8 @@ pub struct Spreader<S> {
     pub replicas_per_shard: usize,
     /// True if a holder hands over to the preferred member, which balances many shards.
     pub hands_over: bool,
-    /// The replicas of all shards.
-    pub replicas: Arc<Vec<ReplicaHandle<S>>>,
+    /// The replicas that run.
+    pub replicas: Replicas<S>,
     /// The rows of all nodes as of the last read.
     pub nodes: Arc<Mutex<Vec<NodeRow>>>,
 }
@@ -45,7 +45,7 @@ impl<S: Send + 'static> Spreader<S> {
     pub async fn run(self, medium: Arc<dyn Medium>) -> String {
         let mut claim = NameClaim::new(self.runs.0, self.runs.1);
         let mut beats = Beats::default();
-        let mut hand_overs = vec![HandOvers::default(); self.replicas.len()];
+        let mut hand_overs = BTreeMap::new();
         let mut ticks = tokio::time::interval(BEAT);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
@@ -68,7 +68,7 @@ impl<S: Send + 'static> Spreader<S> {
                     Claimed::Own | Claimed::Waits => {}
                     Claimed::Free { seen, is_others } => {
                         if is_others {
-                            self.note_other_process();
+                            self.replicas.note_other_process();
                         }
                         let (node, run) = (self.node.clone(), self.runs.0);
                         // Without an answer, the next beat shows whether the claim succeeded.
@@ -82,16 +82,8 @@ impl<S: Send + 'static> Spreader<S> {
         }
     }
 
-    /// The lease of the other process may still be valid.
-    fn note_other_process(&self) {
-        for replica in &*self.replicas {
-            // A full queue refuses; the replica then waits for a lease that nobody renews.
-            replica.note_other_process().ok();
-        }
-    }
-
-    fn assign(&self, beats: &Beats, hand_overs: &mut [HandOvers], now_ms: u64) {
-        for ((shard, replica), hand_overs) in (0..).zip(&*self.replicas).zip(hand_overs) {
+    fn assign(&self, beats: &Beats, hand_overs: &mut BTreeMap<u16, HandOvers>, now_ms: u64) {
+        for (shard, replica) in self.replicas.all() {
             let status = replica.status();
             let row = status.row.unwrap_or_default();
             let wanted = self.replicas_per_shard;
@@ -102,6 +94,7 @@ impl<S: Send + 'static> Spreader<S> {
                 continue;
             }
             if assignment.hands_over && self.hands_over {
+                let hand_overs: &mut HandOvers = hand_overs.entry(shard).or_default();
                 if hand_overs.note(row.epoch, now_ms) {
                     replica.hand_over().ok();
                 }

@@ -36,21 +36,21 @@ const STOP: Duration = Duration::from_secs(9);
 const REQUEST: Duration = Duration::from_secs(4);
 /// The number of requests that a sender sends to a node before it changes to the next one.
 const PER_NODE: u64 = 10;
-const LEVELS: [&str; 4] = ["1m", "5m", "1h", "1d"];
+pub(super) const LEVELS: [&str; 4] = ["1m", "5m", "1h", "1d"];
 
-struct Cluster {
-    server: Server,
-    nodes: Vec<Daemon>,
+pub(super) struct Cluster {
+    pub(super) server: Server,
+    pub(super) nodes: Vec<Daemon>,
 }
 
 impl Cluster {
-    fn start() -> Self {
+    pub(super) fn start(settings: &str) -> Self {
         let server = Server::start();
-        let nodes = (0..3).map(|_| start_node(server.port)).collect();
+        let nodes = (0..3).map(|_| start_node(server.port, settings)).collect();
         Self { server, nodes }
     }
 
-    fn urls(&self) -> Vec<String> {
+    pub(super) fn urls(&self) -> Vec<String> {
         self.nodes.iter().map(|node| node.url.clone()).collect()
     }
 
@@ -96,10 +96,10 @@ impl Cluster {
     }
 }
 
-fn start_node(mongodb: u16) -> Daemon {
+fn start_node(mongodb: u16, settings: &str) -> Daemon {
     let mut node = Daemon::new(tempfile::tempdir().unwrap(), " ", "http", client());
     let settings = format!(
-        "[cluster]\nuri = 'mongodb://127.0.0.1:{mongodb}/?directConnection=true'\nreplicas = 3\n\
+        "[cluster]\nuri = 'mongodb://127.0.0.1:{mongodb}/?directConnection=true'\n{settings}\n\
          advertise = '{}'\n[storage]\ncheckpoint_interval = '1s'\n",
         node.url
     );
@@ -110,14 +110,14 @@ fn start_node(mongodb: u16) -> Daemon {
 
 /// A sender, which changes between nodes, and repeats each request at the next node until it is
 /// acknowledged.
-struct Sender {
-    thread: JoinHandle<u64>,
+pub(super) struct Sender {
+    pub(super) thread: JoinHandle<u64>,
     acknowledged: Arc<AtomicU64>,
 }
 
 impl Sender {
     /// Starts a sender of numbered requests.
-    fn start(
+    pub(super) fn start(
         urls: Vec<String>,
         stops: Arc<AtomicBool>,
         send: impl Fn(&ureq::Agent, &str, u64) -> bool + Send + 'static,
@@ -144,7 +144,7 @@ impl Sender {
         Self { thread, acknowledged }
     }
 
-    fn wait_for_more(&self) {
+    pub(super) fn wait_for_more(&self) {
         let before = self.acknowledged.load(Ordering::SeqCst);
         // The request that waits during a fault may be acknowledged late.
         wait_until("samples", || self.acknowledged.load(Ordering::SeqCst) > before + 2);
@@ -179,7 +179,7 @@ fn send_write(agent: &ureq::Agent, url: &str, start: i64, number: u64) -> bool {
     status != 503
 }
 
-fn signal(node: &Daemon, name: &str) {
+pub(super) fn signal(node: &Daemon, name: &str) {
     let pid = node.pid().to_string();
     assert!(Command::new("kill").args([name, &pid]).status().unwrap().success());
 }
@@ -191,9 +191,13 @@ fn seconds_until(is_done: impl FnOnce()) -> f64 {
     since.elapsed().as_secs_f64()
 }
 
-/// Interrupts the holder or MongoDB; returns the fault and the time without acknowledgements.
-fn interrupt(cluster: &mut Cluster, round: u64, batches: &Sender) -> (&'static str, f64) {
-    let holder = cluster.wait_for_holder();
+/// Interrupts a holder or MongoDB; returns the fault and the time without acknowledgements.
+pub(super) fn interrupt(
+    cluster: &mut Cluster,
+    holder: usize,
+    round: u64,
+    batches: &Sender,
+) -> (&'static str, f64) {
     let wait = || seconds_until(|| batches.wait_for_more());
     match round % 4 {
         0 => {
@@ -230,7 +234,7 @@ fn interrupt(cluster: &mut Cluster, round: u64, batches: &Sender) -> (&'static s
 #[test]
 #[ignore = "needs secantusdb, a server in Python; .ci/run installs it and runs this"]
 fn each_acknowledged_sample_counts_once_whatever_is_killed_or_stopped() {
-    let mut cluster = Cluster::start();
+    let mut cluster = Cluster::start("replicas = 3");
     let (stops, start) = (Arc::new(AtomicBool::new(false)), minute());
     let batches = Sender::start(cluster.urls(), stops.clone(), send_batch);
     let write = move |agent: &ureq::Agent, url: &str, number| send_write(agent, url, start, number);
@@ -239,7 +243,8 @@ fn each_acknowledged_sample_counts_once_whatever_is_killed_or_stopped() {
     for round in 0..rounds.unwrap_or(ROUNDS) {
         batches.wait_for_more();
         writes.wait_for_more();
-        let (fault, seconds) = interrupt(&mut cluster, round, &batches);
+        let holder = cluster.wait_for_holder();
+        let (fault, seconds) = interrupt(&mut cluster, holder, round, &batches);
         eprintln!("{fault}: {seconds:.1} s without acknowledgements");
         for node in &cluster.nodes {
             let is_ready = || {

@@ -30,6 +30,9 @@ impl Selectors<'_> {
         request: &ReadRequest<'_>,
         visit: &mut VisitCells<'_>,
     ) -> Result<(), QueryError> {
+        if let Some(cells) = self.cells_of_shards(request)? {
+            return visit(cells);
+        }
         let (plan, series) = match self.plan(request)? {
             PlannedRead::Read(cells) => return visit(cells),
             PlannedRead::ToRead(plan, series) => (*plan, series),

@@ -13,6 +13,7 @@ mod plan;
 mod reading;
 mod request;
 mod selected;
+pub(crate) mod shards;
 pub(crate) mod sizes;
 
 use std::cell::RefCell;
@@ -94,6 +95,9 @@ impl<'a> Selectors<'a> {
     /// Returns true when series of one metric may differ only in labels that describe the metric
     /// and are dropped with its name.
     pub(crate) fn has_metric_labels(&self) -> bool {
+        if self.bounds.limits.budget.others().is_some() {
+            return true;
+        }
         let dictionary = self.store.dictionary();
         let mut names = METRIC_LABELS.iter().filter(|name| **name != METRIC_TAG);
         names.any(|name| !dictionary.values_after(name, None, 1).is_empty())

@@ -47,6 +47,17 @@ impl Selectors<'_> {
         &self,
         request: &ReadRequest<'_>,
     ) -> Result<Rc<CellMatrix>, QueryError> {
+        match self.cells_of_shards(request)? {
+            Some(cells) => Ok(cells),
+            None => self.cells_here(request),
+        }
+    }
+
+    /// Returns the cells of this shard that windows of matching series need.
+    pub(super) fn cells_here(
+        &self,
+        request: &ReadRequest<'_>,
+    ) -> Result<Rc<CellMatrix>, QueryError> {
         let (plan, series) = match self.plan(request)? {
             PlannedRead::Read(cells) => return Ok(cells),
             PlannedRead::ToRead(plan, series) => (*plan, series),

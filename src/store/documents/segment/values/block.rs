@@ -41,6 +41,16 @@ impl Columns {
     /// All columns.
     pub const ALL: Self = Self(31);
 
+    /// Returns the bits, for another node.
+    pub const fn bits(self) -> u8 {
+        self.0
+    }
+
+    /// Returns the columns of bits; unknown bits count as no columns.
+    pub const fn from_bits(bits: u8) -> Self {
+        Self(bits & Self::ALL.0)
+    }
+
     /// Returns the union of two sets of columns.
     pub const fn and(self, others: Self) -> Self {
         Self(self.0 | others.0)

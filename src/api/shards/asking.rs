@@ -1,0 +1,115 @@
+//! The answers of a shard to the questions of the node that answers for the whole.
+//!
+//! Must never know: HTTP, other shards.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use serde::{Deserialize, Serialize};
+
+use super::held::{HeldProject, HeldShards};
+use crate::{
+    api::query::{CHART, ChartQuestion},
+    clock::{Clock, SystemClock},
+    model::UnixMillis,
+    query::{
+        self, Budget, CELLS, ExpressionLimits, QueryError, cells_of_question, list_label_names,
+        list_label_values, select_series, series_matchers, with_samples_since,
+    },
+};
+
+/// The kind of a question for the series of a selector.
+pub(in crate::api) const SERIES: &str = "series";
+/// The kind of a question for the names or the values of labels.
+pub(in crate::api) const LABELS: &str = "labels";
+
+/// A question for the series of a selector.
+#[derive(Debug, Serialize, Deserialize)]
+pub(in crate::api) struct SeriesQuestion {
+    /// The selector.
+    pub(in crate::api) selector: String,
+    /// Only series with samples since then.
+    pub(in crate::api) since: Option<i64>,
+}
+
+/// A question for the names of labels, or for the values of one.
+#[derive(Debug, Serialize, Deserialize)]
+pub(in crate::api) struct LabelsQuestion {
+    /// The label; `None` for the names.
+    pub(in crate::api) name: Option<String>,
+    /// Only series with samples since then.
+    pub(in crate::api) since: Option<i64>,
+}
+
+/// Answers a question. It blocks.
+pub(super) fn answer(
+    held: &HeldShards,
+    project: &HeldProject,
+    kind: &str,
+    question: &[u8],
+    time_max: Duration,
+) -> Result<Vec<u8>, QueryError> {
+    let budget = project.resources.budget(time_max);
+    budget.check()?;
+    let run = || answer_within(held, project, (kind, question), &budget);
+    query::run_with_retries(&budget, run, QueryError::is_transient)
+}
+
+fn answer_within(
+    held: &HeldShards,
+    project: &HeldProject,
+    (kind, question): (&str, &[u8]),
+    budget: &Budget,
+) -> Result<Vec<u8>, QueryError> {
+    let limits = held.promql().limits(budget);
+    let now = SystemClock.moment().earliest();
+    match kind {
+        CELLS => cells_of_question(&project.store, question, &limits, now),
+        SERIES => series(project, &read(question)?, &limits),
+        LABELS => labels(project, &read(question)?, &limits),
+        CHART => {
+            let question: ChartQuestion = read(question)?;
+            let (request, limits) = (question.request()?, held.limits());
+            written(&query::chart(&project.store, budget, &request, limits, now)?)
+        }
+        _ => Err(QueryError::Invalid(format!("the shard does not know the question {kind:?}"))),
+    }
+}
+
+fn read<'q, T: Deserialize<'q>>(question: &'q [u8]) -> Result<T, QueryError> {
+    serde_json::from_slice(question).map_err(|cause| QueryError::Invalid(cause.to_string()))
+}
+
+fn written(answer: &impl Serialize) -> Result<Vec<u8>, QueryError> {
+    serde_json::to_vec(answer).map_err(|cause| QueryError::Execution(cause.to_string()))
+}
+
+/// Returns the keys of the series of a selector, as bytes.
+fn series(
+    project: &HeldProject,
+    question: &SeriesQuestion,
+    limits: &ExpressionLimits<'_>,
+) -> Result<Vec<u8>, QueryError> {
+    let mut found = BTreeSet::new();
+    for set in series_matchers(&question.selector, limits)? {
+        let more = select_series(&project.store, &set, limits)?;
+        let since = question.since.map(UnixMillis);
+        for (_, info) in with_samples_since(&project.store, more, since, limits)? {
+            limits.reserve(4 * info.key.as_bytes().len())?;
+            found.insert(info.key.as_bytes().to_vec());
+        }
+    }
+    written(&found)
+}
+
+fn labels(
+    project: &HeldProject,
+    question: &LabelsQuestion,
+    limits: &ExpressionLimits<'_>,
+) -> Result<Vec<u8>, QueryError> {
+    let since = question.since.map(UnixMillis);
+    let found = match &question.name {
+        None => list_label_names(&project.store, since, limits)?,
+        Some(name) => list_label_values(&project.store, name, since, limits)?,
+    };
+    written(&found)
+}

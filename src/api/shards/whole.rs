@@ -1,0 +1,94 @@
+//! Requests that a store with several shards cannot answer yet: they would be answered for the
+//! first shard alone.
+//!
+//! Must never know: handlers.
+
+use actix_web::{
+    Error,
+    body::{BoxBody, MessageBody},
+    dev::{ServiceRequest, ServiceResponse},
+    http::{Method, StatusCode},
+    middleware::Next,
+};
+
+use crate::api::answer;
+
+/// The paths below `/api/v1`, or below Prometheus' or Graphite's prefix.
+const PATHS: [&str; 23] = [
+    "/documents",
+    "/storage",
+    "/aggregate",
+    "/held",
+    "/cardinality",
+    "/find",
+    "/facets",
+    "/hosts",
+    "/hosts/sparklines",
+    "/export",
+    "/tail",
+    "/read",
+    "/federate",
+    "/metadata",
+    "/status/tsdb",
+    "/senders",
+    "/admin/preallocate",
+    "/admin/snapshot",
+    "/render",
+    "/metrics/find",
+    "/metrics/expand",
+    "/update",
+    "/storage/document",
+];
+/// The beginnings of such paths.
+const BELOW: [&str; 4] = ["/admin/series/", "/admin/senders/", "/tags", "/tags/"];
+
+fn is_of_first_shard(method: &Method, path: &str, query: &str) -> bool {
+    let prefixes = ["/graphite", "/prometheus", "/api/v1"];
+    let path = prefixes.iter().fold(path, |path, prefix| path.strip_prefix(prefix).unwrap_or(path));
+    // The same path is in Prometheus' API, with `match[]`.
+    let is_own_list = path == "/series"
+        && (*method == Method::DELETE || (*method == Method::GET && !query.contains("match")));
+    is_own_list || PATHS.contains(&path) || BELOW.iter().any(|below| path.starts_with(below))
+}
+
+/// Refuses requests that only the first shard would answer.
+///
+/// # Errors
+/// The errors of the route.
+pub async fn of_all_shards<B: MessageBody + 'static>(
+    request: ServiceRequest,
+    next: Next<B>,
+) -> Result<ServiceResponse<BoxBody>, Error> {
+    if is_of_first_shard(request.method(), request.path(), request.query_string()) {
+        let message = "this request is not available in a cluster with several shards yet; charts \
+                       of single series and PromQL are";
+        let response = answer::error(StatusCode::NOT_IMPLEMENTED, "several_shards", message);
+        return Ok(request.into_response(response));
+    }
+    Ok(next.call(request).await?.map_into_boxed_body())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_requests_that_all_shards_answer_pass() {
+        for (method, path, query, is_refused) in [
+            (Method::GET, "/api/v1/query", "", false),
+            (Method::GET, "/prometheus/api/v1/query_range", "", false),
+            (Method::GET, "/api/v1/series", "match[]=up", false),
+            (Method::GET, "/api/v1/series", "metric=up", true),
+            (Method::DELETE, "/api/v1/series", "metric=up", true),
+            (Method::GET, "/prometheus/federate", "", true),
+            (Method::GET, "/graphite/render", "", true),
+            (Method::GET, "/graphite/tags/host", "", true),
+            (Method::POST, "/api/v1/admin/series/rename", "", true),
+            (Method::GET, "/api/v1/chart", "metric=up", false),
+            (Method::POST, "/api/v1/ingest", "", false),
+            (Method::GET, "/api/v1/cluster/status", "", false),
+        ] {
+            assert_eq!(is_of_first_shard(&method, path, query), is_refused, "{method} {path}");
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! The other shards of a store, as a query asks them.
+//!
+//! Must never know: nodes, HTTP.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use serde::{Deserialize, Serialize};
+
+use crate::query::QueryError;
+
+/// The kind of a question for the cells of a selector.
+pub const CELLS: &str = "cells";
+
+/// The other shards of a store.
+pub trait OtherShards: fmt::Debug + Send + Sync {
+    /// Asks the holder of each shard the same question, and returns their answers in the order of
+    /// shards. It blocks.
+    ///
+    /// # Errors
+    /// The first error of a shard. A shard without a holder is an error: no answer is short.
+    fn ask(
+        &self,
+        project: &str,
+        kind: &str,
+        question: &[u8],
+        time_max: Duration,
+    ) -> Result<Vec<Vec<u8>>, QueryError>;
+}
+
+/// The other shards of a store, for the queries of a project. Clones are cheap.
+#[derive(Debug, Clone)]
+pub struct ShardsOfProject {
+    shards: Arc<dyn OtherShards>,
+    project: Arc<str>,
+}
+
+impl ShardsOfProject {
+    /// Returns the shards for the queries of a project.
+    pub fn new(shards: Arc<dyn OtherShards>, project: &str) -> Self {
+        Self { shards, project: project.into() }
+    }
+
+    /// Returns the shards for the queries of another project.
+    #[must_use]
+    pub fn of_project(&self, project: &str) -> Self {
+        Self { project: project.into(), shards: self.shards.clone() }
+    }
+
+    /// Asks all other shards.
+    ///
+    /// # Errors
+    /// See [`OtherShards::ask`].
+    pub fn ask(
+        &self,
+        kind: &str,
+        question: &[u8],
+        time_max: Duration,
+    ) -> Result<Vec<Vec<u8>>, QueryError> {
+        self.shards.ask(&self.project, kind, question, time_max)
+    }
+}
+
+/// An error of a shard, for another node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorOfShard {
+    /// The word for the kind of the error.
+    pub error: String,
+    /// The message.
+    pub message: String,
+}
+
+impl From<&QueryError> for ErrorOfShard {
+    fn from(cause: &QueryError) -> Self {
+        let error = match cause {
+            QueryError::Invalid(_) => "invalid",
+            QueryError::Execution(_) => "execution",
+            QueryError::TooMuch(_) => "too_much",
+            QueryError::Busy(_) | QueryError::Store(_) => "busy",
+            QueryError::Timeout(_) => "timeout",
+        };
+        Self { error: error.to_owned(), message: cause.to_string() }
+    }
+}
+
+impl From<ErrorOfShard> for QueryError {
+    fn from(ErrorOfShard { error, message }: ErrorOfShard) -> Self {
+        match error.as_str() {
+            "invalid" => Self::Invalid(message),
+            "execution" => Self::Execution(message),
+            "too_much" => Self::TooMuch(message),
+            "timeout" => Self::Timeout(message),
+            _ => Self::Busy(message),
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Three real nodes with several shards of one store: kills, stops longer than a lease, ordered
+//! stops, and kills of MongoDB. Each acknowledged sample counts once, as every node answers.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use serde_json::{Value, json};
+
+use super::{
+    cluster::{Cluster, LEVELS, Sender, interrupt},
+    wait_until,
+};
+use crate::{
+    daemon::{Daemon, request},
+    remote_write::{minute, request as write_request, series},
+};
+
+/// The number of faults, unless the environment sets it.
+const ROUNDS: u64 = 4;
+/// The number of series of each sender, which are in all shards.
+const SERIES: u64 = 16;
+const SHARDS: u64 = 4;
+
+/// Sends a batch of each of several agents in one request.
+fn send_batches(agent: &ureq::Agent, url: &str, number: u64) -> bool {
+    let batch = |sender: u64| {
+        let tags = json!({"host": format!("h{sender}")});
+        let sample = json!({"metric": "numbered", "kind": "delta", "value": 1, "tags": tags});
+        json!({"agent": format!("a{sender}"), "epoch": 1, "seq": number, "samples": [sample]})
+    };
+    let body = Value::Array((0..SERIES).map(batch).collect()).to_string();
+    let sent = agent.post(format!("{url}/api/v1/ingest")).content_type("application/json");
+    let Ok(mut response) = sent.send(body) else { return false };
+    let status = response.status().as_u16();
+    let Ok(text) = response.body_mut().read_to_string() else { return false };
+    assert!(matches!(status, 200 | 429 | 503), "{status}: {text}");
+    let answer: Value = serde_json::from_str(&text).unwrap();
+    assert!(status != 200 || answer["refused"] == json!({}), "{answer}");
+    status == 200
+}
+
+fn send_write(agent: &ureq::Agent, url: &str, start: i64, number: u64) -> bool {
+    let at = start + number as i64 * 10;
+    let names: Vec<_> = (0..SERIES).map(|index| format!("s{index}")).collect();
+    let all: Vec<_> = names
+        .iter()
+        .map(|name| series(&[("__name__", "written"), ("name", name)], &[(at, 1.0)]))
+        .collect();
+    let body = snap::raw::Encoder::new().compress_vec(&write_request(&all)).unwrap();
+    let sent = agent.post(format!("{url}/api/v1/write")).content_type("application/x-protobuf");
+    let Ok(mut response) = sent.header("Content-Encoding", "snappy").send(&body[..]) else {
+        return false;
+    };
+    let status = response.status().as_u16();
+    let Ok(text) = response.body_mut().read_to_string() else { return false };
+    assert!(matches!(status, 200 | 204 | 503), "{status}: {text}");
+    status != 503
+}
+
+/// Returns the value of an instant query, as a node answers.
+fn value(url: &str, query: &str) -> f64 {
+    let query = query.replace('[', "%5B").replace(']', "%5D");
+    let path = format!("/api/v1/query?query={query}");
+    let mut found = None;
+    wait_until("an answer of all shards", || {
+        let (status, answer) = request(url, "GET", &path, &[], "").unwrap();
+        assert!(matches!(status, 200 | 503), "{status}: {answer}");
+        let text = answer["data"]["result"][0]["value"][1].as_str();
+        if text.is_none() {
+            eprintln!("{status}: {answer}");
+        }
+        found = text.and_then(|text| text.parse().ok());
+        found.is_some()
+    });
+    found.unwrap()
+}
+
+/// Returns the number of lines of a chart and the sum of all their points, as a node answers.
+fn total(node: &Daemon, metric: &str, display: &str, level: &str) -> (u64, f64) {
+    let args = ["chart", "--metric", metric, "--display", display, "--range", "1h"];
+    let args = [&args[..], &["--resolution", level]].concat();
+    let mut answer = None;
+    wait_until("a chart of all shards", || {
+        let output = node.run_query(&args);
+        answer = output.status.success().then_some(output.stdout);
+        answer.is_some()
+    });
+    let answer: Value = serde_json::from_slice(&answer.unwrap()).unwrap();
+    let lines = answer["series"].as_array().unwrap();
+    let points = lines.iter().flat_map(|line| line["points"].as_array().unwrap());
+    (lines.len() as u64, points.filter_map(|point| point[1].as_f64()).sum())
+}
+
+fn holders(url: &str) -> Vec<Option<String>> {
+    let mut found = Vec::new();
+    wait_until("the state of the cluster", || {
+        let Ok((200, status)) = request(url, "GET", "/api/v1/cluster/status", &[], "") else {
+            return false;
+        };
+        let shards = status["shards"].as_array().unwrap().clone();
+        let holder = |shard: &Value| shard["holder"].as_str().map(str::to_owned);
+        found = shards.iter().map(holder).collect();
+        found.len() == SHARDS as usize
+    });
+    found
+}
+
+#[test]
+#[ignore = "needs secantusdb, a server in Python; .ci/run installs it and runs this"]
+fn each_acknowledged_sample_counts_once_in_all_shards() {
+    let mut cluster = Cluster::start(&format!("replicas = 2\nshards = {SHARDS}"));
+    let (stops, start) = (Arc::new(AtomicBool::new(false)), minute());
+    let batches = Sender::start(cluster.urls(), stops.clone(), send_batches);
+    let write = move |agent: &ureq::Agent, url: &str, number| send_write(agent, url, start, number);
+    let writes = Sender::start(cluster.urls(), stops.clone(), write);
+    let rounds = std::env::var("GRANARY_CLUSTER_ROUNDS").ok().and_then(|text| text.parse().ok());
+    for round in 0..rounds.unwrap_or(ROUNDS) {
+        batches.wait_for_more();
+        writes.wait_for_more();
+        let node = (round % 3) as usize;
+        let (fault, seconds) = interrupt(&mut cluster, node, round, &batches);
+        eprintln!("{fault}: {seconds:.1} s without acknowledgements");
+        for node in &cluster.nodes {
+            let is_ready = || {
+                request(&node.url, "GET", "/readyz", &[], "").is_ok_and(|(status, _)| status == 200)
+            };
+            wait_until("all nodes to be ready", is_ready);
+        }
+    }
+    batches.wait_for_more();
+    writes.wait_for_more();
+    stops.store(true, Ordering::SeqCst);
+    let (batches, writes) = (batches.thread.join().unwrap(), writes.thread.join().unwrap());
+    eprintln!("{batches} batches and {writes} writes of {SERIES} series were acknowledged");
+    for node in &cluster.nodes {
+        eprintln!("holders: {:?}", holders(&node.url));
+        let counted = value(&node.url, "sum(sum_over_time(numbered[1h]))");
+        let written = value(&node.url, "sum(count_over_time(written[1h]))");
+        assert_eq!((counted, written), ((batches * SERIES) as f64, (writes * SERIES) as f64));
+        assert_eq!(value(&node.url, "count(numbered)"), SERIES as f64);
+        for level in LEVELS {
+            let expected = |requests: u64| (SERIES, (requests * SERIES) as f64);
+            assert_eq!(total(node, "numbered", "total", level), expected(batches), "{level}");
+            assert_eq!(total(node, "written", "count", level), expected(writes), "{level}");
+        }
+        let (_, names) = request(&node.url, "GET", "/api/v1/label/name/values", &[], "").unwrap();
+        assert_eq!(names["data"].as_array().unwrap().len(), SERIES as usize, "{names}");
+    }
+}
