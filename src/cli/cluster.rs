@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     clock::Stopwatch,
-    cluster::{ClusterStatus, NodeStatus, ShardStatus},
+    cluster::{ClusterStatus, NodeStatus, ShardStatus, shards::FIRST},
     model::with_noun,
 };
 
@@ -47,7 +47,11 @@ enum ClusterCommand {
     /// Show the holder, the members with their lag, and the extent of the log
     Status,
     /// Let another member hold the store, and wait until it does
-    HandOver,
+    HandOver {
+        /// Number of the shard
+        #[arg(long, default_value_t = FIRST)]
+        shard: u16,
+    },
     /// Remove a member, so that the log no longer waits for its disk
     ///
     /// The node can return: it copies the store from another member if the log no longer has what
@@ -55,6 +59,9 @@ enum ClusterCommand {
     Strike {
         /// Name of the node
         node: String,
+        /// Number of the shard
+        #[arg(long, default_value_t = FIRST)]
+        shard: u16,
     },
     /// Let a member replace its replica by a copy of another member's
     ///
@@ -63,6 +70,9 @@ enum ClusterCommand {
     Seed {
         /// Name of the node
         node: String,
+        /// Number of the shard
+        #[arg(long, default_value_t = FIRST)]
+        shard: u16,
     },
 }
 
@@ -72,10 +82,10 @@ pub(super) fn cluster(args: &ClusterArgs) -> anyhow::Result<ExitCode> {
             let answer = args.client.daemon.get("cluster/status", &[])?;
             args.client.print(&answer, || Ok(render(&read(&answer)?)))
         }
-        ClusterCommand::HandOver => hand_over(&args.client),
-        ClusterCommand::Strike { node } => strike(&args.client, node),
-        ClusterCommand::Seed { node } => {
-            let answer = args.client.daemon.post_empty(&target("seed", node)?)?;
+        ClusterCommand::HandOver { shard } => hand_over(&args.client, *shard),
+        ClusterCommand::Strike { node, shard } => strike(&args.client, node, *shard),
+        ClusterCommand::Seed { node, shard } => {
+            let answer = args.client.daemon.post_empty(&target("seed", node, *shard)?)?;
             args.client.print(&answer, || {
                 Ok(format!(
                     "{node} copies its replica anew; `granary cluster status` shows its progress"
@@ -86,12 +96,33 @@ pub(super) fn cluster(args: &ClusterArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Returns the path of a change of a node.
-fn target(change: &str, node: &str) -> anyhow::Result<String> {
+fn target(change: &str, node: &str, shard: u16) -> anyhow::Result<String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if node.is_empty() || !node.chars().all(is_plain) {
         bail!("{node:?} is no name of a node; see `granary cluster status`");
     }
-    Ok(format!("cluster/{change}?node={node}"))
+    Ok(of_shard(format!("cluster/{change}?node={node}"), shard))
+}
+
+/// Adds the number of a shard to the path of a change; nodes of earlier releases have one shard.
+fn of_shard(path: String, shard: u16) -> String {
+    let separator = if path.contains('?') { '&' } else { '?' };
+    if shard == FIRST { path } else { format!("{path}{separator}shard={shard}") }
+}
+
+/// Returns a shard; `None` when the store has no shard of this number, or when an earlier release
+/// answers, which has one.
+fn find(status: &ClusterStatus, shard: u16) -> Option<&ShardStatus> {
+    status.shards.iter().find(|found| found.shard == shard)
+}
+
+/// Returns the holder and the epoch of a shard.
+fn holding(status: &ClusterStatus, shard: u16) -> (String, u64) {
+    let (holder, epoch) = match find(status, shard) {
+        Some(found) => (&found.holder, found.epoch),
+        None => (&status.holder, status.epoch),
+    };
+    (holder.clone().unwrap_or_default(), epoch)
 }
 
 fn status(client: &ClientArgs) -> anyhow::Result<(String, ClusterStatus)> {
@@ -116,20 +147,18 @@ fn wait(
     }
 }
 
-fn hand_over(client: &ClientArgs) -> anyhow::Result<ExitCode> {
-    let (_, before) = status(client)?;
-    client.daemon.post_empty("cluster/hand-over")?;
-    let holder = |status: &ClusterStatus| status.holder.clone().unwrap_or_default();
-    match wait(client, HANDED_OVER_WITHIN, |now| now.epoch > before.epoch) {
+fn hand_over(client: &ClientArgs, shard: u16) -> anyhow::Result<ExitCode> {
+    let (before, epoch) = holding(&status(client)?.1, shard);
+    client.daemon.post_empty(&of_shard("cluster/hand-over".to_owned(), shard))?;
+    match wait(client, HANDED_OVER_WITHIN, |now| holding(now, shard).1 > epoch) {
         None => bail!(
-            "{} ended its lease, but no node holds the store after {} seconds: are the other \
+            "{before} ended its lease, but no node holds the store after {} seconds: are the other \
              members running?",
-            holder(&before),
             HANDED_OVER_WITHIN.as_secs()
         ),
         Some((answer, now)) => client.print(&answer, || {
-            let now = holder(&now);
-            Ok(if now == holder(&before) {
+            let (now, _) = holding(&now, shard);
+            Ok(if now == before {
                 format!("{now} holds the store again: no other member took it")
             } else {
                 format!("{now} holds the store now")
@@ -138,10 +167,11 @@ fn hand_over(client: &ClientArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn strike(client: &ClientArgs, node: &str) -> anyhow::Result<ExitCode> {
-    client.daemon.post_empty(&target("strike", node)?)?;
-    let is_member = |now: &ClusterStatus| {
-        now.nodes.iter().any(|found| found.node == node && found.floor.is_some())
+fn strike(client: &ClientArgs, node: &str, shard: u16) -> anyhow::Result<ExitCode> {
+    client.daemon.post_empty(&target("strike", node, shard)?)?;
+    let is_member = |now: &ClusterStatus| match find(now, shard) {
+        Some(found) => found.members.contains_key(node),
+        None => now.nodes.iter().any(|found| found.node == node && found.floor.is_some()),
     };
     match wait(client, STRUCK_WITHIN, |now| !is_member(now)) {
         None => bail!(
@@ -258,9 +288,11 @@ mod tests {
 
     #[test]
     fn a_name_that_would_be_another_request_is_refused() {
-        assert_eq!(target("seed", "a-1").unwrap(), "cluster/seed?node=a-1");
+        assert_eq!(target("seed", "a-1", 0).unwrap(), "cluster/seed?node=a-1");
+        assert_eq!(target("seed", "a-1", 2).unwrap(), "cluster/seed?node=a-1&shard=2");
+        assert_eq!(of_shard("cluster/hand-over".to_owned(), 2), "cluster/hand-over?shard=2");
         for name in ["", "a b", "a&x=1", "a/b"] {
-            assert!(target("seed", name).is_err(), "{name}");
+            assert!(target("seed", name, 0).is_err(), "{name}");
         }
     }
 }

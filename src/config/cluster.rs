@@ -44,6 +44,13 @@ pub(super) fn cluster(sections: &Sections, faults: &mut Faults) -> Option<Cluste
         let shards = given.shards;
         faults.0.push(format!("cluster.shards = {shards} must be between 1 and {SHARDS_MAX}"));
     }
+    if given.shards > 1 && !sections.publish.uri.is_empty() {
+        faults.0.push(
+            "publish.uri: documents cannot be published from a cluster with several shards; use \
+             cluster.shards = 1"
+                .to_owned(),
+        );
+    }
     let graphite = &sections.graphite;
     if [graphite.listen, graphite.pickle_listen, graphite.tls_listen].iter().any(Option::is_some) {
         faults.0.push(
@@ -110,6 +117,10 @@ mod tests {
             (uri, "cluster.advertise"),
             (&format!("{uri}cluster.replicas = 0"), "between 1 and 16"),
             (&format!("{uri}cluster.shards = 65"), "between 1 and 64"),
+            (
+                &format!("{uri}cluster.shards = 2\npublish.uri = 'mongodb://b'"),
+                "cannot be published",
+            ),
             (&format!("{uri}cluster.database = 'admin'"), "cluster.database"),
             (&format!("{uri}graphite.listen = '127.0.0.1:2003'"), "graphite.listen"),
         ] {

@@ -359,6 +359,11 @@ impl Turn<'_> {
             Err(cause) => return Ok(Ok(self.gave_up(&cause, checked, membership).await)),
         };
         let count = self.node.shards().known().await;
+        anyhow::ensure!(
+            count == 1 || checked.settings.publishing.is_none(),
+            "publish.uri: documents cannot be published from a cluster with several shards, and \
+             this one has {count}: remove publish.uri"
+        );
         let router = (count > 1)
             .then(|| ShardRouter::new(ClusterControl::of(self.node), self.held.clone(), count));
         let router = match router.transpose() {

@@ -121,6 +121,7 @@ const MAY_USE: [(&str, &[&str]); 26] = [
             "oidc",
             "clock",
             "store",
+            "replication",
             "ingest",
             "query",
             "telemetry",
@@ -148,6 +149,7 @@ const MAY_USE: [(&str, &[&str]); 26] = [
             "alerts",
             "kept",
             "actors",
+            "cluster",
         ],
     ),
     (
