@@ -6,9 +6,9 @@
 //! `graphite` (queries by these APIs), `overview` (the daemon's state), `objects` (dashboards and
 //! annotations), `alerting` (alerts and silences), `admin` (changes to the whole store), `access`
 //! (keys and codes), `people` (users and sessions), `cluster` (the operation of a cluster),
-//! `shards` (parts of the work, between nodes), and `health` and `page`, which are mostly open to all. All areas share the other files: connections,
-//! `guard`, bodies, answers. `scope` lets `caller` check the key, session or certificate of each
-//! request and record changes.
+//! `shards` (parts of the work, between nodes), and `health` and `page`, which are mostly open to
+//! all. All areas share the other files: connections, `guard`, bodies, answers. `scope` lets
+//! `caller` check the key, session or certificate of each request and record changes.
 
 mod access;
 mod admin;

@@ -113,9 +113,9 @@ pub enum Place {
     Here,
     /// Another node.
     There {
-        /// Its address.
+        /// The address.
         address: String,
-        /// The header `Authorization` of requests to it.
+        /// The header `Authorization` of requests to the node.
         authorization: String,
     },
 }

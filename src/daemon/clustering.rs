@@ -25,19 +25,18 @@ use super::{
     serving::Serving,
     shards::OtherShards,
     signals::Signals,
-    storing::{CheckedSettings, Opened, with_settings},
+    storing::{CheckedSettings, Opened, lead, upkeep, with_settings},
     systemd,
 };
 use crate::{
     actors::lifelines,
     api::{self, ClusterParts, HeldShards, ShardRouter},
-    clock::{Clock, Stopwatch, SystemClock},
+    clock::Stopwatch,
     cluster::{
         self, ClusterControl, Follower, ForwardLimits, Forwarder, Lease, Membership, Node,
-        NodeParts, Phase, UpkeepSettings, forward::FORWARDED_MAX, shards::FIRST,
+        NodeParts, Phase, forward::FORWARDED_MAX, shards::FIRST,
     },
-    config::{ClusterSettings, Settings, bounds},
-    store::{Appender, Replica, Store},
+    config::{ClusterSettings, Settings},
     telemetry::{Health, Metrics},
 };
 
@@ -416,39 +415,5 @@ impl Turn<'_> {
         let (store, appender) = lead(&checked.settings, membership).await?;
         checked.settings.granularities = store.granularities().clone();
         with_settings(checked, (store, appender, None))
-    }
-}
-
-/// Makes the store of a shard the one that appends, with the levels of its log.
-pub(super) async fn lead(
-    settings: &Settings,
-    membership: &Arc<Membership>,
-) -> anyhow::Result<(Store, Appender)> {
-    let (set, rules) = (settings.granularities.clone(), settings.retention_rules.clone());
-    let membership = membership.clone();
-    let lead = move || {
-        let first = Replica::first_record(&set, &rules, SystemClock.now());
-        let (store, mut appender) = membership.lead(&first)?;
-        if store.has_levels_of(&set, &rules) {
-            appender
-                .change_retentions(&set, &rules, SystemClock.moment())
-                .context("change the retentions of all replicas")?;
-        }
-        Ok::<_, anyhow::Error>((store, appender))
-    };
-    let (store, appender) = spawn_blocking(lead).await??;
-    if !store.has_levels_of(&settings.granularities, &settings.retention_rules) {
-        tracing::warn!(
-            "the granularities or rules of retention in the settings differ from those of the \
-             cluster, which stay"
-        );
-    }
-    Ok((store, appender))
-}
-
-pub(super) fn upkeep(settings: &Settings) -> UpkeepSettings {
-    UpkeepSettings {
-        checkpoint_interval: settings.storage.checkpoint_interval,
-        bounds: bounds::CHECKPOINT_BOUNDS,
     }
 }

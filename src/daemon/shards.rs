@@ -15,10 +15,10 @@ use tokio::{
 };
 
 use super::{
-    clustering::{lead, upkeep},
     listeners::shard_collector_parts,
     projects::cardinality,
     store_roles::StoreRoles,
+    storing::{lead, upkeep},
 };
 use crate::{
     actors::{Collector, PublishedState, Watcher, lifelines},
@@ -48,7 +48,8 @@ impl OtherShards {
     /// Starts the shards when their number is known.
     pub(super) fn start(node: Node, settings: Settings) -> Self {
         let (stop, stops) = watch::channel(false);
-        // Queries of other nodes wait for no turn of this node's own queries, which may wait for them.
+        // Queries of other nodes wait for no turn of this node's own queries, which may wait for
+        // them.
         let memory_max = settings.limits.query_memory_max;
         let resources = QueryResources::new(Scheduler::for_this_machine(), memory_max);
         let points_max = settings.limits.query_points_max;

@@ -16,10 +16,11 @@ use crate::{
         Sealer, SpaceKeeper, SpaceKeeperParts, StopFlag, WriterHandle, WriterParts,
     },
     clock::{Clock, Stopwatch, SystemClock, TrustedClock},
+    cluster::{Membership, UpkeepSettings},
     config::{LiveSettings, ProjectSettings, Settings, bounds},
     kept::{KnownCardinality, KnownCodes, KnownKeys, KnownPeople},
     model::UnixMillis,
-    store::{Appender, Folder, Store, StoreError},
+    store::{Appender, Folder, Replica, Store, StoreError},
     telemetry::{Health, Metrics},
 };
 
@@ -105,6 +106,41 @@ pub(super) fn with_settings(
     let cached = store.clone();
     settings.follow(move |settings| cached.set_cache_bytes_max(settings.storage.cache_bytes_max));
     Ok(Opened { settings, certificate, keys, people, store, appender, last_run })
+}
+
+/// Makes the store of a shard the one that appends, with the levels of its log.
+pub(super) async fn lead(
+    settings: &Settings,
+    membership: &Arc<Membership>,
+) -> anyhow::Result<(Store, Appender)> {
+    let (set, rules) = (settings.granularities.clone(), settings.retention_rules.clone());
+    let membership = membership.clone();
+    let lead = move || {
+        let first = Replica::first_record(&set, &rules, SystemClock.now());
+        let (store, mut appender) = membership.lead(&first)?;
+        if store.has_levels_of(&set, &rules) {
+            appender
+                .change_retentions(&set, &rules, SystemClock.moment())
+                .context("change the retentions of all replicas")?;
+        }
+        Ok::<_, anyhow::Error>((store, appender))
+    };
+    let (store, appender) = spawn_blocking(lead).await??;
+    if !store.has_levels_of(&settings.granularities, &settings.retention_rules) {
+        tracing::warn!(
+            "the granularities or rules of retention in the settings differ from those of the \
+             cluster, which stay"
+        );
+    }
+    Ok((store, appender))
+}
+
+/// Returns the settings for the upkeep of a replica.
+pub(super) fn upkeep(settings: &Settings) -> UpkeepSettings {
+    UpkeepSettings {
+        checkpoint_interval: settings.storage.checkpoint_interval,
+        bounds: bounds::CHECKPOINT_BOUNDS,
+    }
 }
 
 /// Adds the remedy to the error of a damaged journal. Damaged partitions need none, because they do

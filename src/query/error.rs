@@ -2,7 +2,21 @@
 //!
 //! Must never know: HTTP.
 
-use crate::{query::budget::OverBudget, store::StoreError};
+use crate::store::StoreError;
+
+/// The reason why a query must end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum OverBudget {
+    /// The query's time is over.
+    #[error("the query timed out")]
+    Time,
+    /// The client has disconnected.
+    #[error("nobody waits for the answer")]
+    Abandoned,
+    /// The running queries use all of the shared memory.
+    #[error("running queries use all memory for queries")]
+    Memory,
+}
 
 /// The reason why a query has no answer, with the status that Prometheus' API returns for it.
 #[derive(Debug, thiserror::Error)]

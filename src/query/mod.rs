@@ -40,8 +40,7 @@ mod time;
 
 pub use crate::model::Display;
 pub use budget::{
-    Budget, OverBudget, QueryLimits, QueryResources, Reservation, Scheduler, Waiter,
-    run_with_retries,
+    Budget, QueryLimits, QueryResources, Reservation, Scheduler, Waiter, run_with_retries,
 };
 pub use chart::{ChartAnswer, ChartRequest, ChartSeries, chart};
 pub use documents::{
@@ -51,7 +50,7 @@ pub use documents::{
     StoredCell, StoredDocumentAnswer, StoredDocumentRequest, StoredPartition, documents,
     preallocate, stored_document,
 };
-pub use error::QueryError;
+pub use error::{OverBudget, QueryError};
 pub use expression_limits::ExpressionLimits;
 pub use graphite::{
     GraphiteStore, Line, NodeKinds, RenderAnswer, RenderRequest, TagsRequest, civil_text, list_tags,

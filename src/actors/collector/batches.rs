@@ -10,7 +10,8 @@ use bytes::Bytes;
 use granary_protocol::{BatchView, IngestAnswer};
 
 use super::{
-    parts::{CollectFault, CollectorParts},
+    answers::CollectFault,
+    parts::CollectorParts,
     replacing::{self, check_replaced},
     spreading,
 };

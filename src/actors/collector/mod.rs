@@ -4,7 +4,9 @@
 //! each. A collector decodes the body, resolves the series, judges each sample and passes batches
 //! to the writer. Must never know: the encoding of protocols, HTTP.
 
+mod answers;
 mod batches;
+mod others;
 mod parts;
 mod replacing;
 mod rows;
@@ -16,12 +18,11 @@ use std::rc::Rc;
 use actix::prelude::{Actor, Context, Handler, ResponseFuture};
 use granary_protocol::IngestAnswer;
 
+pub use answers::{CollectFault, RowsAnswer, ShardRefusal};
 pub use batches::CollectBatches;
-pub use parts::{
-    CollectFault, CollectorParts, CollectorSettings, SharedDiskQuota, SharedQuota, protocol_label,
-};
-pub use rows::{CollectRows, RowsAnswer};
-pub use spreading::{OtherShards, Sending, SentBatches, SentRows, ShardRefusal};
+pub use others::{OtherShards, Sending, SentBatches, SentRows};
+pub use parts::{CollectorParts, CollectorSettings, SharedDiskQuota, SharedQuota, protocol_label};
+pub use rows::CollectRows;
 pub use tally::{IngestTally, RefusedSample, SenderSamples};
 
 use super::Lifeline;

@@ -1,26 +1,22 @@
-//! The parts of a collector, and the faults for which a request is rejected as a whole.
+//! The parts of a collector, its settings, and the quotas of its project.
 //!
 //! Must never know: the paths of batches and of rows.
 
 use std::{sync::Arc, time::Duration};
 
-use granary_protocol::{DecodeError, IngestAnswer};
+use granary_protocol::IngestAnswer;
 use parking_lot::Mutex;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{
-    spreading::{OtherShards, ShardRefusal},
-    tally::IngestTally,
-};
+use super::{answers::CollectFault, others::OtherShards, tally::IngestTally};
 use crate::{
-    actors::{WriteFault, WriterHandle},
+    actors::WriterHandle,
     clock::{Stopwatch, TrustedClock},
     ingest::{
-        graphite::Template, memory::NoMemory, native::UnknownRef, protocol::RowProtocol,
-        refusals::Refusals, remote_write::Families,
+        graphite::Template, protocol::RowProtocol, refusals::Refusals, remote_write::Families,
     },
     kept::LiveValue,
-    model::{ProjectName, SeriesLimits, replica::Replica},
+    model::{SeriesLimits, replica::Replica},
     policy::{Admission, SampleQuota},
     store::Store,
     telemetry::{Metrics, Protocol},
@@ -28,70 +24,6 @@ use crate::{
 
 /// The time between two counts of a project's bytes on disk.
 const DISK_CHECK_MS: u64 = 1000;
-
-/// The reason why a request was rejected as a whole.
-#[derive(Debug, thiserror::Error)]
-pub enum CollectFault {
-    /// The request is malformed.
-    #[error("{0}")]
-    Malformed(String),
-    /// The caller's key does not include a sender of the request.
-    #[error("{0}")]
-    Forbidden(String),
-    /// The request defines more series, or replaces more readings, than one request may.
-    #[error("{0}: send fewer at a time")]
-    TooMany(String),
-    /// The request uses unknown refs.
-    #[error(transparent)]
-    UnknownRef(#[from] UnknownRef),
-    /// The project has used up its quota of samples.
-    #[error(
-        "the project {project} has used up its quota of {per_second} samples a second: send less, \
-         or ask the administrator to raise samples_per_second of the project in security.projects"
-    )]
-    Quota {
-        /// The project.
-        project: ProjectName,
-        /// The quota.
-        per_second: u64,
-    },
-    /// The files of the project have reached its limit of bytes.
-    #[error(
-        "the project {project} has {bytes} bytes on disk and may have {bytes_max}: keep its series \
-         for a shorter time, or ask the administrator to raise disk_max of the project in \
-         security.projects"
-    )]
-    DiskQuota {
-        /// The project.
-        project: ProjectName,
-        /// The present bytes.
-        bytes: u64,
-        /// The quota.
-        bytes_max: u64,
-    },
-    /// Decoding the request needs too much memory.
-    #[error(transparent)]
-    Memory(#[from] NoMemory),
-    /// The store has its maximum number of senders; batches of known senders in the request are
-    /// accepted.
-    #[error(
-        "the project is at its limit of senders, and none was silent for seven days: remove \
-         some with `granary senders remove` or raise limits.senders_max"
-    )]
-    SenderLimit,
-    /// The holder of another shard refused a part of the request.
-    #[error(transparent)]
-    Shard(#[from] ShardRefusal),
-    /// The batch was not written.
-    #[error(transparent)]
-    Write(#[from] WriteFault),
-}
-
-impl From<DecodeError> for CollectFault {
-    fn from(cause: DecodeError) -> Self {
-        Self::Malformed(cause.to_string())
-    }
-}
 
 /// Returns the label of a protocol in metrics.
 pub fn protocol_label(protocol: RowProtocol) -> Protocol {

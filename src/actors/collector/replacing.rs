@@ -6,7 +6,7 @@
 use granary_protocol::BatchView;
 use tokio::{sync::Mutex, task::spawn_blocking};
 
-use super::parts::{CollectFault, CollectorParts};
+use super::{answers::CollectFault, parts::CollectorParts};
 use crate::{
     actors::WriteFault,
     ingest::refusals::Refusals,

@@ -11,7 +11,8 @@ use bytes::Bytes;
 use granary_protocol::IngestAnswer;
 
 use super::{
-    parts::{CollectFault, CollectorParts, protocol_label},
+    answers::{CollectFault, RowsAnswer},
+    parts::{CollectorParts, protocol_label},
     spreading,
 };
 use crate::{
@@ -38,17 +39,6 @@ pub struct CollectRows {
     pub sender: Box<str>,
     /// The memory of the body; it grows while the body is decoded.
     pub memory: Option<ReservedMemory>,
-}
-
-/// The outcome of the request.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct RowsAnswer {
-    /// The numbers of samples by outcome.
-    pub answer: IngestAnswer,
-    /// The number of points with refused samples, for protocols whose points have several samples.
-    pub refused_points: u64,
-    /// The numbers of entries in the body.
-    pub contents: EntryCounts,
 }
 
 /// The state of senders of rows, in one collector.

@@ -4,81 +4,26 @@
 //! A repeated request counts once: by the numbers of its batches, or by the times of each series.
 //! Must never know: nodes, HTTP.
 
-use std::{collections::BTreeMap, fmt, pin::Pin};
+use std::collections::BTreeMap;
 
-use bytes::Bytes;
 use futures_util::future::try_join_all;
 use granary_protocol::{BatchView, IngestAnswer, InvalidSamples};
 
 use super::{
-    parts::{CollectFault, CollectorParts},
-    rows::RowsAnswer,
+    answers::{CollectFault, RowsAnswer},
+    others::{OtherShards, SentBatches, SentRows},
+    parts::CollectorParts,
 };
-use crate::{
-    ingest::{
-        protocol::{BatchEncoding, DecodedBody},
-        refusals::Refusals,
-        rows::{SplitRows, shard_of_sender},
-    },
-    model::ProjectName,
+use crate::ingest::{
+    protocol::{BatchEncoding, DecodedBody},
+    refusals::Refusals,
+    rows::{SplitRows, shard_of_sender},
 };
 
 /// The shard whose holder spreads requests.
 const FIRST: u16 = 0;
 /// The maximum number of examples in an answer.
 const EXAMPLES_MAX: usize = 10;
-
-/// The refusal of a part by the holder of its shard.
-#[derive(Debug, thiserror::Error)]
-#[error("shard {shard}: {message}")]
-pub struct ShardRefusal {
-    /// The shard.
-    pub shard: u16,
-    /// The status of its answer.
-    pub status: u16,
-    /// The word for programs.
-    pub error: String,
-    /// The sentence for people.
-    pub message: String,
-}
-
-/// The batches of a shard.
-#[derive(Debug, Clone)]
-pub struct SentBatches {
-    /// The batches as BSON.
-    pub body: Bytes,
-    /// The encoding in which the sender wrote them.
-    pub encoding: BatchEncoding,
-    /// True when the samples replace the stored ones.
-    pub replace: bool,
-}
-
-/// The rows of a shard.
-#[derive(Debug, Clone)]
-pub struct SentRows {
-    /// The encoded rows.
-    pub body: Bytes,
-    /// The sender that is charged for new series.
-    pub sender: Box<str>,
-}
-
-/// An answer that is not there yet.
-pub type Sending<T> = Pin<Box<dyn Future<Output = Result<T, CollectFault>>>>;
-
-/// The other shards of a store.
-pub trait OtherShards: fmt::Debug + Send + Sync {
-    /// Returns the number of all shards.
-    fn count(&self) -> u16;
-    /// Sends batches to the holder of a shard.
-    fn send_batches(
-        &self,
-        shard: u16,
-        of: &ProjectName,
-        batches: SentBatches,
-    ) -> Sending<IngestAnswer>;
-    /// Sends rows to the holder of a shard.
-    fn send_rows(&self, shard: u16, of: &ProjectName, rows: SentRows) -> Sending<RowsAnswer>;
-}
 
 /// Spreads batches: those of a sender go to one shard. `here` collects those of the first one.
 pub(super) async fn spread_batches<F>(

@@ -18,7 +18,6 @@ use crate::{
         QueryParts,
         answer::{self, count_refusal, slow::SlowReaders, streamed},
     },
-    model::UnixMillis,
     query::{
         self, AggregateRequest, Budget, ChartRequest, DocumentsRequest, ExportRequest, QueryError,
         StoredDocumentAnswer, StoredDocumentRequest,
@@ -32,9 +31,6 @@ const PIPELINE_BYTES_MAX: usize = 64 << 10;
 /// The maximum size of a list of series in bytes.
 const COVERAGE_BYTES_MAX: usize = 1 << 20;
 
-/// The parameters of charts other than series and a range.
-const CHART_PARAMS: [&str; 9] =
-    ["metrics", "display", "tz", "points", "merge", "group_by", "top", "bottom", "by"];
 /// The parameters of documents other than series and a range.
 const DOCUMENTS_PARAMS: [&str; 8] =
     ["display", "unfold", "form", "tz", "points", "merge", "group_by", "shells"];
@@ -48,7 +44,7 @@ pub(super) type QueryString = Result<Query<Params>, actix_web::Error>;
 pub(super) async fn chart(params: QueryString, parts: web::Data<QueryParts>) -> HttpResponse {
     respond("chart", valid_params(params), parts, |params, parts, budget| {
         let now = parts.clock.moment();
-        let request = chart_request(params, now.clock)?;
+        let request = params.chart(now.clock)?;
         let chart = |request: &ChartRequest| {
             query::chart(&parts.store, budget, request, &parts.limits.get(), now.earliest())
         };
@@ -58,26 +54,6 @@ pub(super) async fn chart(params: QueryString, parts: web::Data<QueryParts>) -> 
         }
     })
     .await
-}
-
-/// Returns the request for a chart.
-pub(in crate::api) fn chart_request(
-    params: &Params,
-    now: UnixMillis,
-) -> Result<ChartRequest, QueryError> {
-    params.allow_only(&[&SERIES_PARAMS, &RANGE_PARAMS, &CHART_PARAMS])?;
-    let (selector, others) = params.metric_selectors()?;
-    Ok(ChartRequest {
-        selector,
-        others,
-        resolution: params.resolution(),
-        range: params.range(now)?,
-        displays: params.displays()?,
-        time_zone: params.time_zone()?,
-        points: params.points()?,
-        merge: params.merge(),
-        rank: params.rank()?,
-    })
 }
 
 pub(super) async fn documents(params: QueryString, parts: web::Data<QueryParts>) -> HttpResponse {

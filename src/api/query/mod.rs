@@ -12,7 +12,6 @@ mod series_search;
 mod shards;
 mod tail;
 
-pub(super) use endpoints::chart_request;
 pub use hosts::SparklineCache;
 pub(crate) use params::fuzz_query;
 pub(super) use params::{range_between, selector};

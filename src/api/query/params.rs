@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::{
     model::{Span, UnixMillis, quoted_words, tag_pairs},
     query::{
-        Display, DocumentsForm, QueryError, Rank, Resolution, Selector, SeriesMerge, SeriesToken,
-        time_zone,
+        ChartRequest, Display, DocumentsForm, QueryError, Rank, Resolution, Selector, SeriesMerge,
+        SeriesToken, time_zone,
     },
 };
 
@@ -57,6 +57,9 @@ pub(in crate::api) struct Params {
 pub(super) const SERIES_PARAMS: [&str; 2] = ["metric", "tags"];
 /// The parameters of a query over a range, other than the parameters of series.
 pub(super) const RANGE_PARAMS: [&str; 4] = ["resolution", "range", "start", "end"];
+/// The parameters of charts other than series and a range.
+const CHART_PARAMS: [&str; 9] =
+    ["metrics", "display", "tz", "points", "merge", "group_by", "top", "bottom", "by"];
 
 /// The maximum number of metrics in a query that accepts several.
 const METRICS_MAX: usize = 32;
@@ -96,6 +99,23 @@ impl Params {
             ))),
             None => Ok(()),
         }
+    }
+
+    /// Returns the request for a chart.
+    pub(super) fn chart(&self, now: UnixMillis) -> Result<ChartRequest, QueryError> {
+        self.allow_only(&[&SERIES_PARAMS, &RANGE_PARAMS, &CHART_PARAMS])?;
+        let (selector, others) = self.metric_selectors()?;
+        Ok(ChartRequest {
+            selector,
+            others,
+            resolution: self.resolution(),
+            range: self.range(now)?,
+            displays: self.displays()?,
+            time_zone: self.time_zone()?,
+            points: self.points()?,
+            merge: self.merge(),
+            rank: self.rank()?,
+        })
     }
 
     pub(in crate::api) fn selector(&self) -> Result<Selector, QueryError> {

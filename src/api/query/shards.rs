@@ -31,7 +31,7 @@ pub(in crate::api) struct ChartQuestion {
 impl ChartQuestion {
     /// Returns the request.
     pub(in crate::api) fn request(&self) -> Result<ChartRequest, QueryError> {
-        let mut request = super::chart_request(&self.params, UnixMillis(self.end))?;
+        let mut request = self.params.chart(UnixMillis(self.end))?;
         request.range = UnixMillis(self.start)..UnixMillis(self.end);
         if let Some(Ok(resolution)) = self.resolution.as_ref().map(|name| name.parse()) {
             request.resolution = resolution;

@@ -31,7 +31,10 @@ pub use memory::Reservation;
 pub use retry::run_with_retries;
 pub use scheduler::Scheduler;
 
-use crate::{clock::Stopwatch, query::shards::ShardsOfProject};
+use crate::{
+    clock::Stopwatch,
+    query::{error::OverBudget, shards::ShardsOfProject},
+};
 use cache::QueryCache;
 use memory::MemoryPool;
 use scheduler::Turn;
@@ -106,20 +109,6 @@ struct BudgetLimits {
     watch: Stopwatch,
     time_max: Duration,
     is_abandoned: Arc<AtomicBool>,
-}
-
-/// The reason why a query must end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum OverBudget {
-    /// The query's time is over.
-    #[error("the query timed out")]
-    Time,
-    /// The client has disconnected.
-    #[error("nobody waits for the answer")]
-    Abandoned,
-    /// The running queries use all of the shared memory.
-    #[error("running queries use all memory for queries")]
-    Memory,
 }
 
 /// A handle of the client. When it is dropped, the query ends at its next check.

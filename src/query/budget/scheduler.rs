@@ -12,8 +12,7 @@ use std::{cell::Cell, sync::Arc, thread::available_parallelism, time::Duration};
 
 use parking_lot::{Condvar, Mutex};
 
-use super::OverBudget;
-use crate::clock::Stopwatch;
+use crate::{clock::Stopwatch, query::error::OverBudget};
 
 /// The niceness that query threads add: a tenth of the CPU share of other threads.
 const NICENESS: i32 = 10;
