@@ -51,6 +51,13 @@ pub(super) fn migrate(args: &MigrateArgs) -> anyhow::Result<ExitCode> {
         "--through is only for --to embedded"
     );
     let stopped = StoppedDir::claim(&args.dir, "migrate")?;
+    let others = cluster::shards::folder(&args.dir);
+    anyhow::ensure!(
+        !others.exists(),
+        "{} has shards of a cluster with several shards, which cannot be migrated: nothing was \
+         changed",
+        others.display()
+    );
     let (home, kind, next) = match args.to {
         Target::Cluster => (
             StoreHome::Cluster,

@@ -4,8 +4,8 @@
 //! The crate `replication` decides which node holds a shard. [`shard`] applies its records to the
 //! store, [`log`] appends those of the holder, and [`node`] starts and ends the memberships of this
 //! node. `daemon/clustering` alternates between following and holding the first shard, whose holder
-//! answers all requests; [`forward`] passes them to it meanwhile, and [`lease`] refuses answers that
-//! may be out of date. Must never know: what requests mean.
+//! answers all requests; [`forward`] passes them to it meanwhile, and [`lease`] refuses answers
+//! that may be out of date. Must never know: what requests mean.
 
 mod answer;
 pub mod control;

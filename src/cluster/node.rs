@@ -48,8 +48,6 @@ const COPIES_MAX: usize = 1;
 /// The time limit for the end of all uses of a replica.
 const UNUSED_WITHIN: Duration = Duration::from_secs(10);
 
-/// The folder of the shards after the first one, in the data directory.
-const SHARDS_FOLDER: &str = "shards";
 /// The interval at which metrics follow the status.
 const SHOWN_EVERY: Duration = Duration::from_secs(1);
 
@@ -222,7 +220,7 @@ impl Node {
         let data_dir = &self.parts.folder;
         match shard {
             FIRST => data_dir.clone(),
-            _ => data_dir.join(SHARDS_FOLDER).join(shard.to_string()),
+            _ => super::shards::folder(&data_dir).join(shard.to_string()),
         }
     }
 

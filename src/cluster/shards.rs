@@ -2,7 +2,10 @@
 //!
 //! Must never know: what a shard contains.
 
-use std::time::Duration;
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use tokio::sync::watch;
 
@@ -40,6 +43,11 @@ impl KnownShards {
             Ok(None) | Err(_) => std::future::pending().await,
         }
     }
+}
+
+/// Returns the folder with the shards after the first one.
+pub fn folder(data_dir: &Path) -> PathBuf {
+    data_dir.join("shards")
 }
 
 /// Reads the number, or stores the proposed one in a new database. Runs until MongoDB has answered.

@@ -17,6 +17,9 @@ use crate::{
     telemetry::{RefusedCount, Timing, resident_bytes},
 };
 
+/// The warning about the state of a store with several shards.
+const OF_FIRST: &str = "this is the state of shard 0 alone; `granary cluster status` lists the other \
+                        shards, whose metrics and health are not shown yet";
 /// The maximum number of senders in the response.
 const SENDERS_MAX: usize = 50;
 
@@ -132,10 +135,15 @@ fn collect(parts: &OverviewParts) -> Answer {
     let (metrics, settings) = (&parts.admin.metrics, parts.limits.get());
     let (state, reasons) = health::health(&parts.admin);
     let part = |(name, message)| ConditionPart { name, message };
+    let other_shards = parts.query.resources.has_others().then(|| ("shards", OF_FIRST.to_owned()));
     let health = HealthPart {
         state,
         conditions: reasons.into_iter().map(part).collect(),
-        warnings: health::warnings(&parts.admin).into_iter().map(part).collect(),
+        warnings: health::warnings(&parts.admin)
+            .into_iter()
+            .chain(other_shards)
+            .map(part)
+            .collect(),
     };
     let protocols = metrics.sample_counts().into_iter().map(|counts| ProtocolPart {
         protocol: counts.protocol,

@@ -49,7 +49,8 @@ pub(super) fn chart_of_shards(
 ) -> Result<ChartAnswer, QueryError> {
     if request.merge != SeriesMerge::Nothing || request.rank.is_some() {
         return Err(QueryError::Execution(
-            "merge, group_by, top and bottom cannot be used with several shards yet: use PromQL"
+            "merge, group_by, top and bottom cannot be used with several shards yet: use PromQL, or \
+             a cluster with cluster.shards = 1"
                 .to_owned(),
         ));
     }
@@ -85,7 +86,7 @@ pub(super) fn chart_of_shards(
     if keys.len() < whole.series.len() {
         return Err(QueryError::Execution(
             "a series has samples in several shards, because several senders number batches with \
-             it: use PromQL"
+             it: use PromQL, which merges them"
                 .to_owned(),
         ));
     }
