@@ -220,7 +220,7 @@ impl Node {
         let data_dir = &self.parts.folder;
         match shard {
             FIRST => data_dir.clone(),
-            _ => super::shards::folder(&data_dir).join(shard.to_string()),
+            _ => shards::folder(data_dir).join(shard.to_string()),
         }
     }
 

@@ -79,10 +79,8 @@ pub(super) async fn learn(
 
 async fn read(medium: &MongoMedium, proposed: u16) -> Result<u16, Fault> {
     // Nodes of earlier releases made databases with one shard and without its number.
-    let is_used = match medium.execute(Command::ReadNodes).await? {
-        Answer::Nodes(nodes) => !nodes.is_empty(),
-        _ => false,
-    };
+    let answer = medium.execute(Command::ReadNodes).await?;
+    let is_used = matches!(answer, Answer::Nodes(nodes) if !nodes.is_empty());
     let proposed = if is_used { 1 } else { proposed };
     parse(&medium.shared_text(NAME, &proposed.to_string()).await?)
 }

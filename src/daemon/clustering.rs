@@ -252,11 +252,7 @@ impl Turn<'_> {
         let (lines, mut watcher) = lifelines();
         let mut certificate = Certificate::new(checked.certificate.clone(), &metrics, &health);
         let tls = certificate.in_use();
-        let limits = ForwardLimits {
-            body_bytes_max: settings.ingest.request_bytes_max,
-            client_timeout: settings.server.client_timeout,
-            response_timeout: settings.limits.query_timeout + RESPONSE_MARGIN,
-        };
+        let limits = forward_limits(settings);
         let (node, is_encrypted) = (self.node.clone(), settings.tls_files().is_some());
         let forwarder = Forwarder::new(node, membership.status(), is_encrypted, limits);
         let forwarder = forwarder.map_err(anyhow::Error::msg)?;
@@ -415,5 +411,13 @@ impl Turn<'_> {
         let (store, appender) = lead(&checked.settings, membership).await?;
         checked.settings.granularities = store.granularities().clone();
         with_settings(checked, (store, appender, None))
+    }
+}
+
+fn forward_limits(settings: &Settings) -> ForwardLimits {
+    ForwardLimits {
+        body_bytes_max: settings.ingest.request_bytes_max,
+        client_timeout: settings.server.client_timeout,
+        response_timeout: settings.limits.query_timeout + RESPONSE_MARGIN,
     }
 }

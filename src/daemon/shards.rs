@@ -66,7 +66,7 @@ impl OtherShards {
             settings.publishing = None;
             let shard = |shard| {
                 let turn = Shard {
-                    shard,
+                    number: shard,
                     count,
                     node: node.clone(),
                     settings: settings.clone(),
@@ -112,7 +112,7 @@ fn shard_bodies(settings: &Settings) -> Bodies {
 }
 
 struct Shard {
-    shard: u16,
+    number: u16,
     /// The number of all shards, which share the memory of the node.
     count: u16,
     node: Node,
@@ -125,7 +125,7 @@ impl Shard {
         while !*stops.borrow() {
             if let Err(cause) = self.turn(&stops).await {
                 let cause = format!("{cause:#}");
-                tracing::error!(shard = self.shard, cause, "cannot use the shard; trying again");
+                tracing::error!(shard = self.number, cause, "cannot use the shard; trying again");
                 tokio::select! {
                     () = sleep(RETRY_PAUSE) => {}
                     () = is_set(stops.clone()) => {}
@@ -136,7 +136,7 @@ impl Shard {
 
     /// One membership: the node follows, and then perhaps holds.
     async fn turn(&self, stops: &watch::Receiver<bool>) -> anyhow::Result<()> {
-        let (node, shard) = (self.node.clone(), self.shard);
+        let (node, shard) = (self.node.clone(), self.number);
         let settings = upkeep(&self.settings);
         let membership = spawn_blocking(move || node.join(shard, settings)).await??;
         let membership = Arc::new(membership);
@@ -180,20 +180,21 @@ impl Shard {
         let (store, appender) = lead(&self.settings, membership).await?;
         let mut settings = self.settings.clone();
         settings.granularities = store.granularities().clone();
-        let mut holding = Holding::start(settings, self.count, store, appender)?;
+        let mut holding = Holding::start(settings, self.count, &store, appender)?;
+        drop(store);
         let status = membership.status();
         let held = HeldShard::new(holding.projects.clone(), status, &self.held);
-        self.held.insert(self.shard, held);
+        self.held.insert(self.number, held);
         let mut phase = membership.phase();
         let lost = phase.wait_for(|phase| !matches!(phase, Phase::Holds(_)));
         tokio::select! {
             _ = lost => {}
             () = is_set(stops.clone()) => {}
             death = holding.watcher.death() => {
-                tracing::error!(shard = self.shard, role = death.role, "a role of a shard died");
+                tracing::error!(shard = self.number, role = death.role, "a role of a shard died");
             }
         }
-        self.held.remove(self.shard);
+        self.held.remove(self.number);
         holding.stop(membership).await;
         Ok(())
     }
@@ -213,7 +214,7 @@ impl Holding {
     fn start(
         settings: Settings,
         count: u16,
-        store: Store,
+        store: &Store,
         mut appender: Appender,
     ) -> anyhow::Result<Self> {
         let mut live = LiveSettings::new(settings);
@@ -223,9 +224,9 @@ impl Holding {
         let (published, (lifelines, watcher)) = (PublishedState::default(), lifelines());
         let metrics = Metrics::new().context("register metrics")?;
         let clock = TrustedClock::new(bounds::trust_rules(), None);
-        let cardinality = cardinality(settings, &store, &published);
+        let cardinality = cardinality(settings, store, &published);
         let reports = (&metrics, &published);
-        let parts = (&store, appender);
+        let parts = (store, appender);
         let roles = StoreRoles::start(settings, parts, &clock, reports, &cardinality, &lifelines)?;
         let (mut projects, mut arbiters) = (Vec::new(), Vec::new());
         for (store, _) in cardinality {

@@ -137,16 +137,7 @@ impl RowCollector {
             (rows.finish(), contents)
         };
         drop(body);
-        match decoded.exceeded {
-            None => {}
-            Some(LimitExceeded::Series) => {
-                return Err(CollectFault::TooMany(format!(
-                    "more than {} new series in one request",
-                    parts.request_series_max
-                )));
-            }
-            Some(LimitExceeded::Memory(cause)) => return Err(cause.into()),
-        }
+        check_limits(&decoded, parts.request_series_max)?;
         if parts.others.is_none() {
             parts.take_quota(decoded.points() as u64)?;
         }
@@ -213,5 +204,16 @@ impl RowCollector {
             }
         }
         Ok(verdicts)
+    }
+}
+
+/// Refuses a request that exceeded a limit while it was decoded.
+fn check_limits(decoded: &DecodedRows, series_max: usize) -> Result<(), CollectFault> {
+    match &decoded.exceeded {
+        None => Ok(()),
+        Some(LimitExceeded::Series) => {
+            Err(CollectFault::TooMany(format!("more than {series_max} new series in one request")))
+        }
+        Some(LimitExceeded::Memory(cause)) => Err((*cause).into()),
     }
 }

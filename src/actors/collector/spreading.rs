@@ -51,7 +51,9 @@ where
     for (shard, (body, invalid)) in bodies {
         let batches = SentBatches { body: body.into(), encoding, replace };
         sent.push(others.send_batches(shard, parts.store.project(), batches));
-        invalid.into_iter().for_each(|invalid| refused.add_invalid(invalid));
+        for invalid in invalid {
+            refused.add_invalid(invalid);
+        }
     }
     let others = try_join_all(sent);
     let answers = match own {
@@ -64,7 +66,9 @@ where
         }
     };
     let mut answer = IngestAnswer::default();
-    answers.into_iter().for_each(|part| add(&mut answer, part));
+    for part in answers {
+        add(&mut answer, part);
+    }
     refused.report(&mut answer);
     Ok(answer)
 }

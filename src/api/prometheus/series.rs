@@ -41,22 +41,19 @@ pub(super) async fn series(received: Received) -> HttpResponse {
 pub(super) async fn labels(received: Received) -> HttpResponse {
     respond("promql_labels", received, |call| {
         let since = samples_since(call)?;
-        let names = match selected_series(call, since)? {
-            Some(found) => {
-                let mut names = BTreeSet::new();
-                for labels in &found {
-                    for (name, _) in labels.iter() {
-                        if !names.contains(name) {
-                            names.insert(name.to_owned());
-                        }
+        let names = if let Some(found) = selected_series(call, since)? {
+            let mut names = BTreeSet::new();
+            for labels in &found {
+                for (name, _) in labels.iter() {
+                    if !names.contains(name) {
+                        names.insert(name.to_owned());
                     }
                 }
-                names.into_iter().collect()
             }
-            None => {
-                let own = list_label_names(&call.parts.store, since, &call.limits());
-                with_others(call, None, since, own.map_err(query::fault)?)?
-            }
+            names.into_iter().collect()
+        } else {
+            let own = list_label_names(&call.parts.store, since, &call.limits());
+            with_others(call, None, since, own.map_err(query::fault)?)?
         };
         truncate_to_limit(call, names, Data::Texts)
     })

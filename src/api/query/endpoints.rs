@@ -50,7 +50,7 @@ pub(super) async fn chart(params: QueryString, parts: web::Data<QueryParts>) -> 
         };
         match budget.others() {
             None => chart(&request),
-            Some(_) => chart_of_shards(params, request, (parts, budget), &chart),
+            Some(_) => chart_of_shards(params, &request, (parts, budget), &chart),
         }
     })
     .await

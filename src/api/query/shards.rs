@@ -43,7 +43,7 @@ impl ChartQuestion {
 /// Draws a chart of all shards. When they choose several resolutions, all draw the coarsest one.
 pub(super) fn chart_of_shards(
     params: &Params,
-    request: ChartRequest,
+    request: &ChartRequest,
     (parts, budget): (&QueryParts, &Budget),
     own: &dyn Fn(&ChartRequest) -> Result<ChartAnswer, QueryError>,
 ) -> Result<ChartAnswer, QueryError> {

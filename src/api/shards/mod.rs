@@ -40,15 +40,15 @@ pub fn routes(config: &mut ServiceConfig, held: &HeldShards) {
     );
 }
 
-/// Refuses requests without the secret.
-fn check(request: &HttpRequest, held: &HeldShards) -> Result<(), HttpResponse> {
+/// Returns the refusal of a request without the secret.
+fn refusal(request: &HttpRequest, held: &HeldShards) -> Option<HttpResponse> {
     let given = request.headers().get(header::AUTHORIZATION);
     let given = given.and_then(|value| value.to_str().ok()).unwrap_or_default();
     if held.control().admits(given) {
-        return Ok(());
+        return None;
     }
     let message = "only nodes of this cluster may send this request";
-    Err(answer::error(StatusCode::UNAUTHORIZED, "unauthorized", message))
+    Some(answer::error(StatusCode::UNAUTHORIZED, "unauthorized", message))
 }
 
 fn not_held(shard: u16) -> HttpResponse {
@@ -64,7 +64,7 @@ async fn batches(
     shard: web::Path<u16>,
     query: web::Query<BatchesQuery>,
 ) -> HttpResponse {
-    if let Err(refusal) = check(&request, &held) {
+    if let Some(refusal) = refusal(&request, &held) {
         return refusal;
     }
     let (shard, query) = (shard.into_inner(), query.into_inner());
@@ -99,7 +99,7 @@ async fn rows(
     shard: web::Path<u16>,
     query: web::Query<RowsQuery>,
 ) -> HttpResponse {
-    if let Err(refusal) = check(&request, &held) {
+    if let Some(refusal) = refusal(&request, &held) {
         return refusal;
     }
     let (shard, query) = (shard.into_inner(), query.into_inner());
@@ -129,7 +129,7 @@ async fn ask(
     shard: web::Path<u16>,
     query: web::Query<AskQuery>,
 ) -> HttpResponse {
-    if let Err(refusal) = check(&request, &held) {
+    if let Some(refusal) = refusal(&request, &held) {
         return refusal;
     }
     let (shard, query) = (shard.into_inner(), query.into_inner());

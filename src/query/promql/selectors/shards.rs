@@ -250,7 +250,9 @@ fn copy(series: &CellSeries) -> CellSeries {
 
 fn encode(matrix: &CellMatrix, warnings: &[String], out: &mut Vec<u8>) {
     put_count(warnings.len(), out);
-    warnings.iter().for_each(|warning| put_text(warning, out));
+    for warning in warnings {
+        put_text(warning, out);
+    }
     out.extend(matrix.finest_ms.to_le_bytes());
     put_count(matrix.widths.len(), out);
     for (from, width) in &matrix.widths {
@@ -269,10 +271,14 @@ fn encode(matrix: &CellMatrix, warnings: &[String], out: &mut Vec<u8>) {
         out.extend(series.ended_at.to_le_bytes());
         for cells in [&series.cells, &series.counted] {
             put_count(cells.len(), out);
-            cells.iter().for_each(|cell| put_cell(cell, out));
+            for cell in cells {
+                put_cell(cell, out);
+            }
         }
         put_count(series.histograms.len(), out);
-        series.histograms.iter().for_each(|slot| put_histogram(slot, out));
+        for slot in &series.histograms {
+            put_histogram(slot, out);
+        }
     }
 }
 
@@ -301,7 +307,9 @@ fn put_histogram(slot: &TimedHistogram, out: &mut Vec<u8>) {
     out.extend(first_at.to_le_bytes());
     out.extend(last_at.to_le_bytes());
     out.extend(n.to_le_bytes());
-    [total, first, last].iter().for_each(|histogram| histogram.encode(out));
+    for histogram in [total, first, last] {
+        histogram.encode(out);
+    }
 }
 
 fn decode(mut bytes: &[u8]) -> Option<(CellMatrix, Vec<String>)> {
