@@ -45,6 +45,13 @@ struct Unsettled {
     is_of_objects: bool,
 }
 
+impl Unsettled {
+    fn record(&self) -> Result<Record, StoreError> {
+        let problem = || refused(format!("record {} cannot be read again", self.number));
+        Record::from_bytes(&self.bytes).ok_or_else(problem)
+    }
+}
+
 /// The effect of a record of the log, and the size of the record in bytes.
 type Written = (Effect, usize);
 
@@ -82,9 +89,9 @@ impl Leading {
         let mut shared = self.0.lock();
         let shared = shared.as_mut().ok_or_else(not_leading)?;
         let Some(unsettled) = &shared.unsettled else { return Ok(None) };
-        let record = Record::from_bytes(&unsettled.bytes);
-        let samples = record.iter().map(Record::samples).sum();
-        Ok(Some((samples, shared.settle(true, None)?)))
+        let record = unsettled.record()?;
+        let samples = record.samples();
+        Ok(Some((samples, shared.settle(record, true, None)?)))
     }
 }
 
@@ -129,14 +136,22 @@ impl Shared {
                 bytes.len()
             )));
         }
-        self.unsettled = Some(Unsettled { number, bytes, is_of_objects });
-        self.settle(false, held)
+        let unsettled = Unsettled { number, bytes, is_of_objects };
+        let record = unsettled.record()?;
+        // No follower applies a record that its check refuses, and the log keeps each record.
+        self.replicated.check(number, &record).map_err(|error| match error {
+            StoreError::Corrupt { problem, .. } => refused(problem),
+            other => other,
+        })?;
+        self.unsettled = Some(unsettled);
+        self.settle(record, false, held)
     }
 
     /// Appends an unsettled record of objects again.
     fn settle_objects(&mut self) -> Result<(), StoreError> {
-        if self.unsettled.as_ref().is_some_and(|unsettled| unsettled.is_of_objects) {
-            let written = self.settle(true, None)?;
+        let of_objects = self.unsettled.as_ref().filter(|unsettled| unsettled.is_of_objects);
+        if let Some(unsettled) = of_objects {
+            let written = self.settle(unsettled.record()?, true, None)?;
             self.replicated.store.count_written(&written, 0);
         }
         Ok(())
@@ -149,9 +164,10 @@ impl Shared {
         )))
     }
 
-    /// Appends the unsettled record, perhaps again, and applies it.
+    /// Appends the unsettled record, which is `record`, perhaps again, and applies it.
     fn settle(
         &mut self,
+        record: Record,
         is_again: bool,
         held: Option<&MutexGuard<'_, ()>>,
     ) -> Result<Written, StoreError> {
@@ -159,9 +175,6 @@ impl Shared {
             return Err(refused("no record is to be appended".to_owned()));
         };
         let (number, length) = (*number, bytes.len());
-        let Some(record) = Record::from_bytes(bytes) else {
-            return Err(refused(format!("record {number} cannot be read again")));
-        };
         if let Err(fault) = self.log.append(number, bytes) {
             let may_exist = match fault {
                 LogFault::Unknown { .. } => true,

@@ -278,6 +278,23 @@ fn a_row_of_no_object_is_refused() {
 }
 
 #[test]
+fn a_leader_appends_no_record_that_followers_refuse() {
+    let (store, _leader, mut log, other, mut follower) = pair();
+    let last = log.last();
+    let mut changes = hosts(1, 0);
+    // No host has an empty name.
+    changes.changed[0].0 = Arc::from("");
+    let refusal = store.keep_hosts(&changes).unwrap_err();
+    assert!(matches!(refusal, StoreError::Mismatch { .. }), "{refusal}");
+    assert!(refusal.to_string().contains("none of an object or host"), "{refusal}");
+    assert_eq!(log.last(), last);
+    // Nothing is unsettled.
+    store.keep_hosts(&hosts(1, 0)).unwrap();
+    follower.follow(&mut log).unwrap();
+    assert_eq!(difference(&store, &other), None);
+}
+
+#[test]
 fn threads_that_change_objects_and_the_writer_share_one_log() {
     let (store, mut leader, mut log, other, mut follower) = pair();
     let changing = [0, 1].map(|thread| {
