@@ -23,32 +23,18 @@ import pathlib
 import socket
 import statistics
 import subprocess
+import sys
 import tempfile
 import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT / "tests/data"))
+from links import Link, free_port, wait_until
+
 GRANARY = os.environ.get("GRANARY", str(ROOT / "target/release/granary"))
 SECANTUS = os.environ.get("SECANTUS", str(ROOT / "target/python/bin/secantusd-py"))
 TICKS = os.sysconf("SC_CLK_TCK")
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-def wait_until(what, is_done, seconds=60):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        try:
-            if is_done():
-                return
-        except (OSError, http.client.HTTPException, ValueError):
-            pass
-        time.sleep(0.05)
-    raise SystemExit(f"timed out waiting for {what}")
 
 
 def request(port, method, path, body=None):
@@ -59,36 +45,6 @@ def request(port, method, path, body=None):
         return response.status, response.read()
     finally:
         connection.close()
-
-
-class Counter:
-    """A TCP proxy before MongoDB that counts bytes."""
-
-    def __init__(self, upstream):
-        self.upstream, self.bytes = upstream, [0, 0]
-        self.listener = socket.create_server(("127.0.0.1", 0), backlog=256)
-        self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self.accept, daemon=True).start()
-
-    def accept(self):
-        while True:
-            client, _ = self.listener.accept()
-            server = socket.create_connection(self.upstream)
-            for source, target, way in [(client, server, 0), (server, client, 1)]:
-                threading.Thread(target=self.copy, args=(source, target, way), daemon=True).start()
-
-    def copy(self, source, target, way):
-        try:
-            while data := source.recv(1 << 18):
-                self.bytes[way] += len(data)
-                target.sendall(data)
-        except OSError:
-            pass
-        for end in (source, target):
-            try:
-                end.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
 
 
 def cpu_seconds(process):
@@ -156,10 +112,10 @@ def step_downs(uri, every, stops):
 
 def run(count, options, server):
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        folder, counter, uri = pathlib.Path(folder), None, options.uri
+        folder, link, uri = pathlib.Path(folder), None, options.uri
         if count and not uri:
-            counter = Counter(("127.0.0.1", server))
-            uri = f"mongodb://127.0.0.1:{counter.port}/?directConnection=true"
+            link = Link(("127.0.0.1", server))
+            uri = f"mongodb://127.0.0.1:{link.port}/?directConnection=true"
         database = f"granary-bench-{count}"
         nodes, stops = start_nodes(folder, count, uri, database), threading.Event()
         try:
@@ -167,13 +123,13 @@ def run(count, options, server):
                 arguments = (options.uri, options.step_down_every, stops)
                 threading.Thread(target=step_downs, args=arguments, daemon=True).start()
             before = [cpu_seconds(process) for process, _ in nodes]
-            moved = list(counter.bytes) if counter else [0, 0]
+            moved = dict(link.bytes) if link else None
             times = send(nodes, options)
             time.sleep(2)
             total = options.batches * (options.samples + 1)
             cpu = [(cpu_seconds(process) - start) * 1e6 / total
                    for (process, _), start in zip(nodes, before)]
-            moved = [now - start for now, start in zip(counter.bytes, moved)] if counter else None
+            moved = [link.bytes[way] - moved[way] for way in ("up", "down")] if link else None
             path = "/api/v1/chart?metric=batches&display=total&resolution=1m&range=6h"
             answer = json.loads(request(nodes[0][1], "GET", path)[1])
             counted = sum(point[1] or 0 for point in answer["series"][0]["points"])

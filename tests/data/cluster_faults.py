@@ -30,6 +30,8 @@ import threading
 import time
 from pathlib import Path
 
+from links import Link, free_port, wait_until
+
 SAMPLES = 20
 LEVELS = ["1m", "5m", "1h", "1d"]
 STOP_SECONDS = 9
@@ -38,72 +40,6 @@ CUT_SECONDS = 9
 
 def now():
     return time.monotonic()
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-def wait_until(what, is_done, seconds=120):
-    end = now() + seconds
-    while now() < end:
-        try:
-            if is_done():
-                return
-        except (OSError, http.client.HTTPException, ValueError):
-            pass
-        time.sleep(0.05)
-    raise SystemExit(f"timed out waiting for {what}")
-
-
-class Link:
-    """A TCP proxy. A cut direction keeps its bytes until it is healed, as TCP does; both ends see
-    connections that stay open and silent."""
-
-    def __init__(self, upstream):
-        self.upstream = upstream
-        self.cut = {"up": False, "down": False}
-        self.delay = 0.0
-        self.listener = socket.create_server(("127.0.0.1", 0), backlog=256)
-        self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self.accept, daemon=True).start()
-
-    def accept(self):
-        while True:
-            client, _ = self.listener.accept()
-            threading.Thread(target=self.open, args=(client,), daemon=True).start()
-
-    def open(self, client):
-        self.wait("up")
-        try:
-            server = socket.create_connection(self.upstream, timeout=5)
-        except OSError:
-            client.close()
-            return
-        server.settimeout(None)
-        for source, target, way in [(client, server, "up"), (server, client, "down")]:
-            threading.Thread(target=self.copy, args=(source, target, way), daemon=True).start()
-
-    def wait(self, way):
-        while self.cut[way]:
-            time.sleep(0.02)
-
-    def copy(self, source, target, way):
-        try:
-            while data := source.recv(65536):
-                if self.delay:
-                    time.sleep(self.delay)
-                self.wait(way)
-                target.sendall(data)
-        except OSError:
-            pass
-        for end in (source, target):
-            try:
-                end.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
 
 
 class Proxies:
