@@ -27,7 +27,7 @@ const TOO_SMALL: u8 = 2;
 /// The estimate needs no daemon. Retention and limits come from the settings; the costs of a slot
 /// and a series were measured, see docs/sizing.md. Exits with 2 when this machine is too small.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  granary plan --hosts 50
+#[command(after_help = "Examples:\n  granary plan --hosts 50
   granary plan --hosts 50 --metrics 100 --interval 1m --after 30d --json
   granary plan --hosts 50 --config granary.toml --rule-series debug=500
 
