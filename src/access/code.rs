@@ -1,4 +1,5 @@
-//! One-time codes: each gives its first sender one right, such as a key for an agent.
+//! One-time codes: a code grants one right to the first client that sends it, such as a key to an
+//! agent.
 //!
 //! A used code is removed, so it gets the same answer as an expired or unknown code. Must never
 //! know: what happens with the right, where codes are stored.

@@ -71,7 +71,7 @@ fn reads_what_was_appended(medium: &mut dyn LogMedium, rng: &mut Rng) {
         ControlFlow::Break(())
     };
     log.read_after(1, visit).unwrap();
-    assert_eq!(first, 2, "a visitor ends the reading");
+    assert_eq!(first, 2, "a visitor can stop the reading");
 }
 
 fn refuses_other_numbers(medium: &mut dyn LogMedium, rng: &mut Rng) {
@@ -85,7 +85,7 @@ fn refuses_other_numbers(medium: &mut dyn LogMedium, rng: &mut Rng) {
     refused(5, b"another record");
     refused(2, b"another record");
     log.append(5, &records[4].1).unwrap();
-    assert_eq!(read(&mut *log, 0).unwrap(), records, "the same record again is there once");
+    assert_eq!(read(&mut *log, 0).unwrap(), records, "a repeated record is stored once");
 }
 
 fn keeps_records_after_the_cut(medium: &mut dyn LogMedium, rng: &mut Rng) {
@@ -111,8 +111,8 @@ fn keeps_records_after_the_cut(medium: &mut dyn LogMedium, rng: &mut Rng) {
     assert_eq!(last, [(6, b"next".to_vec())]);
 }
 
-/// Appends with faults and crashes: acknowledged records are there, once, and of a record with an
-/// unknown outcome there is either nothing or all of its bytes.
+/// Appends with faults and crashes: the log contains every acknowledged record once, and a record
+/// with an unknown outcome either completely or not at all.
 fn survives_faults(medium: &mut dyn LogMedium, rng: &mut Rng) {
     let (mut log, mut acknowledged) = (medium.open(), Records::new());
     for _ in 0..60 {

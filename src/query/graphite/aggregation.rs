@@ -1,4 +1,4 @@
-//! Aggregations of numbers, by Graphite's names for the aggregations.
+//! Aggregations of numbers, with the names that Graphite gives them.
 //!
 //! Must never know: lines, functions.
 
@@ -100,7 +100,7 @@ impl Aggregation {
         let mut is_whole = true;
         let known = values.inspect(|value| is_whole &= !value.is_nan());
         let known: Vec<_> = known.filter(|value| !value.is_nan()).collect();
-        // A product of some of the numbers means nothing.
+        // A product without the missing factors would be wrong.
         if self == Self::Product && !is_whole { NULL } else { self.of(&known) }
     }
 }

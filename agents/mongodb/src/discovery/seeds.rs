@@ -1,5 +1,5 @@
-//! The addresses at which a discovered server gets the credentials of the settings: those in the
-//! domain or the network of the hosts in the URI.
+//! The servers that receive the credentials of the settings after a discovery: only servers in the
+//! domain or the network of a host in the URI.
 //!
 //! Any user who may write to the cluster's configuration can name a server, so an address alone is
 //! no reason to authenticate there. Must never know: how servers are found.
@@ -75,7 +75,7 @@ fn are_in_one_domain(seed: &str, host: &str) -> bool {
     }
 }
 
-/// Checks that a server that another one names cannot read the password.
+/// Checks that a discovered server cannot read the password.
 ///
 /// # Errors
 /// The mechanism sends a password or a token, and nothing verifies the receiver.
