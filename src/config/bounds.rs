@@ -70,13 +70,9 @@ pub fn trust_rules() -> TrustRules {
     }
 }
 
-/// Returns the limits of number, size and age of snapshots.
+/// Returns the limits of the number and age of snapshots.
 pub fn snapshot_policy(settings: &Settings) -> SnapshotPolicy {
-    SnapshotPolicy {
-        count_max: SNAPSHOTS_MAX,
-        bytes_max: settings.snapshots.bytes_max,
-        retention_ms: millis(settings.snapshots.retention),
-    }
+    SnapshotPolicy { count_max: SNAPSHOTS_MAX, retention_ms: millis(settings.snapshots.retention) }
 }
 
 /// Returns the limits of series and senders.

@@ -234,7 +234,6 @@ pub struct Cluster {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Snapshots {
-    pub bytes_max: u64,
     #[serde(with = "duration")]
     pub retention: Duration,
 }

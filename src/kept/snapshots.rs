@@ -59,9 +59,7 @@ impl From<SnapshotRefusal> for SnapshotFault {
     fn from(refusal: SnapshotRefusal) -> Self {
         match refusal {
             SnapshotRefusal::NoRoom { .. } => Self::DiskFull(refusal),
-            SnapshotRefusal::TooMany { .. } | SnapshotRefusal::TooLarge { .. } => {
-                Self::Limit(refusal)
-            }
+            SnapshotRefusal::TooMany { .. } => Self::Limit(refusal),
         }
     }
 }
@@ -121,7 +119,9 @@ impl Snapshots {
         let report = self.store.snapshot(&target, now, &mut |file| {
             tracing::debug!(file, "copying");
         })?;
-        tracing::info!(files = report.files, bytes = report.bytes, "created a snapshot");
+        let earlier_bytes: u64 = kept.iter().map(|snapshot| snapshot.bytes).sum();
+        let (files, bytes) = (report.files, report.bytes);
+        tracing::info!(files, bytes, earlier_bytes, "created a snapshot");
         Ok(report)
     }
 }

@@ -3,13 +3,11 @@
 
 use crate::model::UnixMillis;
 
-/// The limits of all snapshots together, and their retention.
+/// The maximum number of snapshots, and their retention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SnapshotPolicy {
     /// The maximum number of snapshots.
     pub count_max: usize,
-    /// The maximum size of all snapshots together, in bytes.
-    pub bytes_max: u64,
     /// The retention of a snapshot, in milliseconds.
     pub retention_ms: i64,
 }
@@ -45,17 +43,6 @@ pub enum SnapshotRefusal {
         /// The current number of snapshots.
         count: usize,
     },
-    /// The snapshots would be larger than their limit.
-    #[error(
-        "with a new snapshot, all snapshots would take {bytes} bytes, more than {max}: remove one \
-         from storage.snapshot_dir, or raise snapshots.bytes_max"
-    )]
-    TooLarge {
-        /// The size of all snapshots with the new one, in bytes.
-        bytes: u64,
-        /// The maximum size of all snapshots, in bytes.
-        max: u64,
-    },
     /// The disk has too little free space.
     #[error(
         "a snapshot takes about {needed} bytes and {free} are free, of which {reserve} are reserved \
@@ -81,15 +68,11 @@ impl SnapshotPolicy {
     /// Checks that there is room for a new snapshot.
     ///
     /// # Errors
-    /// When the number, the size or the disk has reached its limit.
+    /// When there are too many snapshots, or the disk has too little free space.
     pub fn check(&self, kept: &[KeptSnapshot], room: &SnapshotRoom) -> Result<(), SnapshotRefusal> {
         let SnapshotRoom { needed, free, reserve } = *room;
-        let bytes = kept.iter().fold(needed, |sum, snapshot| sum.saturating_add(snapshot.bytes));
         if kept.len() >= self.count_max {
             return Err(SnapshotRefusal::TooMany { count: kept.len() });
-        }
-        if bytes > self.bytes_max {
-            return Err(SnapshotRefusal::TooLarge { bytes, max: self.bytes_max });
         }
         if free < needed.saturating_add(reserve) {
             return Err(SnapshotRefusal::NoRoom { needed, free, reserve });
@@ -102,8 +85,7 @@ impl SnapshotPolicy {
 mod tests {
     use super::*;
 
-    const POLICY: SnapshotPolicy =
-        SnapshotPolicy { count_max: 2, bytes_max: 100, retention_ms: 1000 };
+    const POLICY: SnapshotPolicy = SnapshotPolicy { count_max: 2, retention_ms: 1000 };
     const ROOM: SnapshotRoom = SnapshotRoom { needed: 40, free: 50, reserve: 10 };
 
     fn kept(at: i64, bytes: u64) -> KeptSnapshot {
@@ -118,12 +100,10 @@ mod tests {
     }
 
     #[test]
-    fn number_size_and_disk_space_are_limited() {
+    fn the_number_and_the_disk_space_are_limited() {
         assert_eq!(POLICY.check(&[kept(1, 60)], &ROOM), Ok(()));
         let two = [kept(1, 1), kept(2, 1)];
         assert_eq!(POLICY.check(&two, &ROOM), Err(SnapshotRefusal::TooMany { count: 2 }));
-        let large = SnapshotRefusal::TooLarge { bytes: 101, max: 100 };
-        assert_eq!(POLICY.check(&[kept(1, 61)], &ROOM), Err(large));
         let full = SnapshotRoom { free: 49, ..ROOM };
         assert!(matches!(POLICY.check(&[], &full), Err(SnapshotRefusal::NoRoom { .. })));
     }

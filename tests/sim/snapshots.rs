@@ -22,8 +22,7 @@ use crate::{
     setup::HOUR, shells::InsertedDocuments, upkeep::Upkeep, world::Worlds,
 };
 
-const POLICY: SnapshotPolicy =
-    SnapshotPolicy { count_max: 3, bytes_max: u64::MAX, retention_ms: 3 * HOUR };
+const POLICY: SnapshotPolicy = SnapshotPolicy { count_max: 3, retention_ms: 3 * HOUR };
 /// The time for which a snapshot waits for the concurrent work, which may be waiting for the
 /// snapshot.
 const WAIT_FOR_WORK_MAX: Duration = Duration::from_millis(2);

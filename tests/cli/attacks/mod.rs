@@ -202,7 +202,7 @@ fn a_web_page_of_another_site_starts_no_work() {
 
 #[test]
 fn snapshots_do_not_fill_the_disk() {
-    let daemon = Daemon::start("[snapshots]\nbytes_max = 1000000000");
+    let daemon = Daemon::start("");
     let folder = daemon.data("snapshots");
     let cut_short = folder.join("2020-01-01T000000.000Z.partial/partitions");
     let old = folder.join("2020-01-01T000000.000Z");
