@@ -60,6 +60,7 @@ pub(crate) struct Board {
     /// Samples that wait for the next round.
     waiting: VecDeque<Samples>,
     dropped_samples: u64,
+    dropped_targets: u64,
     missed: u64,
     /// Problems of discovery, by object.
     faults: HashMap<String, String>,
@@ -72,6 +73,8 @@ pub(crate) struct ScrapeCounts {
     pub(crate) down: u64,
     pub(crate) missed: u64,
     pub(crate) dropped_samples: u64,
+    /// The number of targets beyond the maximum of a source, at each change of the source.
+    pub(crate) dropped_targets: u64,
     /// The number of refused requests for memory.
     pub(crate) refused_memory: u64,
     /// The memory in use.
@@ -90,6 +93,7 @@ impl Board {
             last_poll_ms: 0,
             waiting: VecDeque::new(),
             dropped_samples: 0,
+            dropped_targets: 0,
             missed: 0,
             faults: HashMap::new(),
         }
@@ -229,6 +233,11 @@ impl Board {
         !self.waiting.is_empty()
     }
 
+    /// Counts targets beyond the maximum of a source.
+    pub(crate) fn count_dropped_targets(&mut self, targets: u64) {
+        self.dropped_targets = self.dropped_targets.saturating_add(targets);
+    }
+
     /// Sets or clears the problem of an object of discovery.
     pub(crate) fn set_fault(&mut self, object: String, fault: Option<String>) {
         match fault {
@@ -258,6 +267,7 @@ impl Board {
             down: down.len() as u64,
             missed: self.missed,
             dropped_samples: self.dropped_samples,
+            dropped_targets: self.dropped_targets,
             refused_memory: self.memory.refused(),
             bytes: self.memory.used() as u64,
         }

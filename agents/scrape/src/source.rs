@@ -66,7 +66,8 @@ impl Source for Scrape {
         for (object, cause) in problems {
             readings.problem(object, cause);
         }
-        let ScrapeCounts { up, down, missed, dropped_samples, refused_memory, bytes } = counts;
+        let ScrapeCounts { up, down, missed, refused_memory, bytes, .. } = counts;
+        let ScrapeCounts { dropped_samples, dropped_targets, .. } = counts;
         let host = ("host", &*self.agent);
         for (state, targets) in [("up", up), ("down", down)] {
             let tags = [host, ("state", state)];
@@ -77,6 +78,7 @@ impl Source for Scrape {
             ("agent_scrapes_without_room_total", "scrapes", refused_memory),
             ("agent_scrapes_missed_total", "scrapes", missed),
             ("agent_scrape_samples_dropped_total", "samples", dropped_samples),
+            ("agent_scrape_targets_dropped_total", "targets", dropped_targets),
         ] {
             readings.counter(metric, unit, &[host], total as f64, None);
         }

@@ -14,7 +14,7 @@ use std::{
 use granary_agent_kit::relabel::Labels;
 use simple_dns::{CLASS, Name, Packet, PacketFlag, QTYPE, Question, RCODE, TYPE, rdata::RData};
 
-use super::TARGETS_MAX;
+use super::Found;
 use crate::config::{DnsDiscovery, RecordType};
 
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -185,7 +185,7 @@ pub(crate) struct DnsNames(pub(crate) DnsDiscovery);
 impl DnsNames {
     /// Returns the current targets of the names. When a query fails, the caller keeps the
     /// previous targets.
-    pub(crate) fn look_up(&self, resolver: &Resolver) -> Result<Vec<Labels>, String> {
+    pub(crate) fn look_up(&self, resolver: &Resolver) -> Result<Found, String> {
         let DnsDiscovery { names, kind, port, .. } = &self.0;
         let mut all = Vec::new();
         for name in names {
@@ -204,8 +204,9 @@ impl DnsNames {
         }
         // Name servers return records in any order.
         all.sort_by(|left, right| left.iter().cmp(right.iter()));
-        all.truncate(TARGETS_MAX);
-        Ok(all)
+        let mut found = Found::default();
+        all.into_iter().for_each(|labels| found.add(|| labels));
+        Ok(found)
     }
 }
 

@@ -7,9 +7,7 @@ use std::{
     time::SystemTime,
 };
 
-use granary_agent_kit::relabel::Labels;
-
-use super::{TARGETS_MAX, targets};
+use super::Found;
 use crate::config::Group;
 
 const FILE_BYTES_MAX: u64 = 16 << 20;
@@ -34,21 +32,20 @@ impl Files {
 
     /// Returns the targets, or `None` when no file has changed. A missing file has no targets; an
     /// invalid file is an error, and the caller keeps the previous targets.
-    pub(crate) fn read_if_changed(&mut self) -> Result<Option<Vec<Labels>>, String> {
+    pub(crate) fn read_if_changed(&mut self) -> Result<Option<Found>, String> {
         let states: Vec<FileState> =
             self.patterns.iter().flat_map(|pattern| matching_files(pattern)).collect();
         if self.previous.as_ref() == Some(&states) {
             return Ok(None);
         }
-        let mut all = Vec::new();
+        let mut found = Found::default();
         for (path, ..) in &states {
             let groups =
                 read_groups(path).map_err(|cause| format!("{}: {cause}", path.display()))?;
-            all.extend(targets(&groups, &[("__meta_filepath", &path.to_string_lossy())]));
+            found.add_groups(&groups, &[("__meta_filepath", &path.to_string_lossy())]);
         }
-        all.truncate(TARGETS_MAX);
         self.previous = Some(states);
-        Ok(Some(all))
+        Ok(Some(found))
     }
 }
 
@@ -127,11 +124,11 @@ mod tests {
             .unwrap();
         fs::write(path("b.yml"), "- targets:\n  - h3:3\n").unwrap();
         let mut files = Files::new(&[path("*.json"), path("b.yml"), path("none.yml")]);
-        let addresses = |result: Result<Option<Vec<Labels>>, String>| -> Option<Vec<String>> {
-            let all = result.unwrap()?;
+        let addresses = |result: Result<Option<Found>, String>| -> Option<Vec<String>> {
+            let all = result.unwrap()?.targets;
             Some(all.iter().map(|labels| labels.get("__address__").to_owned()).collect())
         };
-        let first = files.read_if_changed().unwrap().unwrap();
+        let first = files.read_if_changed().unwrap().unwrap().targets;
         assert_eq!(first[0].get("env"), "x");
         assert!(first[0].get("__meta_filepath").ends_with("a.json"));
         assert_eq!(first.len(), 3);

@@ -4,9 +4,7 @@
 
 use std::{io::Read, time::Duration};
 
-use granary_agent_kit::relabel::Labels;
-
-use super::{TARGETS_MAX, targets};
+use super::Found;
 use crate::{
     config::{Group, HttpDiscovery, Job},
     fetch::{Client, FetchRequest},
@@ -48,7 +46,7 @@ impl HttpEntry {
     }
 
     /// Returns the current targets.
-    pub(crate) fn fetch(&self) -> Result<Vec<Labels>, String> {
+    pub(crate) fn fetch(&self) -> Result<Found, String> {
         let client = self.client.as_ref().map_err(String::clone)?;
         let request = FetchRequest { url: &self.url, accept: "application/json", timeout: TIMEOUT };
         let (_, answer) = client.fetch(&self.job, &request)?;
@@ -60,9 +58,9 @@ impl HttpEntry {
         }
         let groups: Vec<Group> =
             serde_saphyr::from_str(&text).map_err(|cause| format!("{}: {cause}", self.url))?;
-        let mut all = targets(&groups, &[("__meta_url", &self.url)]);
-        all.truncate(TARGETS_MAX);
-        Ok(all)
+        let mut found = Found::default();
+        found.add_groups(&groups, &[("__meta_url", &self.url)]);
+        Ok(found)
     }
 }
 
@@ -93,9 +91,15 @@ mod tests {
         let url = format!("http://{}/list", listener.local_addr().unwrap());
         let server = std::thread::spawn(move || {
             let list = r#"[{"targets": ["h:1", "h:2"], "labels": {"env": "e"}}]"#;
-            for (status, body) in
-                [("200 OK", list), ("500 No", ""), ("200 OK", "{"), ("200 OK", "[]")]
-            {
+            let addresses = vec!["\"h:1\""; super::super::TARGETS_MAX + 2].join(",");
+            let long = format!("[{{\"targets\": [{addresses}]}}]");
+            for (status, body) in [
+                ("200 OK", list),
+                ("500 No", ""),
+                ("200 OK", "{"),
+                ("200 OK", "[]"),
+                ("200 OK", &long),
+            ] {
                 let request_head = respond(listener.accept().unwrap().0, status, body);
                 assert!(request_head.contains("authorization: bearer s3cret"), "{request_head}");
                 assert!(request_head.contains("get /list "), "{request_head}");
@@ -107,7 +111,7 @@ mod tests {
         );
         let config = crate::Config::parse(&yaml, "".into()).unwrap();
         let entry = HttpEntry::new(&config.jobs()[0].http_sd_configs[0]);
-        let found = entry.fetch().unwrap();
+        let found = entry.fetch().unwrap().targets;
         let addresses: Vec<&str> = found.iter().map(|labels| labels.get("__address__")).collect();
         assert_eq!(addresses, ["h:1", "h:2"]);
         assert_eq!((found[0].get("env"), found[0].get("__meta_url")), ("e", url.as_str()));
@@ -115,7 +119,9 @@ mod tests {
             let fault = entry.fetch().unwrap_err();
             assert!(fault.contains(expected), "{fault}");
         }
-        assert_eq!(entry.fetch(), Ok(Vec::new()));
+        assert_eq!(entry.fetch(), Ok(Found::default()));
+        let problem = entry.fetch().unwrap().problem().unwrap();
+        assert!(problem.starts_with("2 targets beyond 10000"), "{problem}");
         server.join().unwrap();
     }
 }

@@ -20,6 +20,52 @@ pub(crate) const TARGETS_MAX: usize = 10_000;
 /// The interval at which files are checked.
 const FILE_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
+/// The targets that a source found, as labels.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// The targets, up to the maximum number.
+    pub(crate) targets: Vec<Labels>,
+    /// The number of targets beyond the maximum, which are not scraped.
+    pub(crate) dropped: u64,
+}
+
+impl Found {
+    /// Adds a target, or counts it when there are too many.
+    fn add(&mut self, target: impl FnOnce() -> Labels) {
+        if self.targets.len() < TARGETS_MAX {
+            self.targets.push(target());
+        } else {
+            self.dropped += 1;
+        }
+    }
+
+    /// Adds the targets of groups, with the labels before relabeling: the address, the labels of
+    /// the group, and `additional` labels.
+    fn add_groups(&mut self, groups: &[Group], additional: &[(&str, &str)]) {
+        for Group { targets, labels } in groups {
+            let group_labels: BTreeMap<&str, &str> = labels
+                .iter()
+                .map(|(name, value)| (name.as_str(), value.as_str()))
+                .chain(additional.iter().copied())
+                .collect();
+            for address in targets {
+                let pairs = group_labels.iter().map(|(name, value)| (*name, *value));
+                self.add(|| pairs.chain([("__address__", address.as_str())]).collect());
+            }
+        }
+    }
+
+    /// Returns the message about the targets beyond the maximum.
+    pub(crate) fn problem(&self) -> Option<String> {
+        (self.dropped > 0).then(|| {
+            format!(
+                "{} targets beyond {TARGETS_MAX} are not scraped; divide the list between sources",
+                self.dropped
+            )
+        })
+    }
+}
+
 /// A source of targets.
 #[derive(Debug)]
 pub(crate) enum Source {
@@ -60,13 +106,20 @@ impl Source {
 
     /// Returns the current targets, or `None` when they are unchanged. After an error, the caller
     /// keeps the previous targets.
-    pub(crate) fn refresh(&mut self, resolver: &Resolver) -> Result<Option<Vec<Labels>>, String> {
+    pub(crate) fn refresh(&mut self, resolver: &Resolver) -> Result<Option<Found>, String> {
         match self {
-            Self::Static(groups) => Ok(Some(targets(groups, &[]))),
+            Self::Static(groups) => {
+                let mut found = Found::default();
+                found.add_groups(groups, &[]);
+                Ok(Some(found))
+            }
             Self::Files(files) => files.read_if_changed(),
             Self::Dns(names) => names.look_up(resolver).map(Some),
             Self::Http(entry) => entry.fetch().map(Some),
-            Self::Kubernetes(cluster) => cluster.refresh(),
+            Self::Kubernetes(cluster) => {
+                let targets = cluster.refresh()?;
+                Ok(targets.map(|targets| Found { targets, dropped: 0 }))
+            }
         }
     }
 }
@@ -75,21 +128,4 @@ impl Source {
 pub(crate) fn fuzz(bytes: &[u8]) {
     dns::fuzz(bytes);
     kubernetes::fuzz(bytes);
-}
-
-/// Returns the labels of each target before relabeling: its address and the labels of its group.
-pub(crate) fn targets(groups: &[Group], additional: &[(&str, &str)]) -> Vec<Labels> {
-    let targets_of_group = |Group { targets, labels }: &Group| -> Vec<Labels> {
-        let group_labels: BTreeMap<&str, &str> = labels
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.as_str()))
-            .chain(additional.iter().copied())
-            .collect();
-        let labels_of_target = |address: &String| {
-            let pairs = group_labels.iter().map(|(name, value)| (*name, *value));
-            pairs.chain([("__address__", address.as_str())]).collect()
-        };
-        targets.iter().map(labels_of_target).collect()
-    };
-    groups.iter().flat_map(targets_of_group).take(TARGETS_MAX).collect()
 }

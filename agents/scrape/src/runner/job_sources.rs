@@ -2,12 +2,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use granary_agent_kit::{Stopwatch, relabel::Labels, unix_ms};
+use granary_agent_kit::{Stopwatch, unix_ms};
 
 use super::SharedState;
 use crate::{
     config::Job,
-    discovery::{Resolver, Source},
+    discovery::{Found, Resolver, Source},
     target::{AssignedTarget, Target},
 };
 
@@ -19,7 +19,7 @@ struct SourceState {
     interval: Option<Duration>,
     /// The time since the last refresh.
     last_refresh: Option<Stopwatch>,
-    labels: Vec<Labels>,
+    found: Found,
 }
 
 /// The sources of a job.
@@ -32,7 +32,7 @@ pub(super) struct JobSources {
 
 impl SourceState {
     fn new(source: Source) -> Self {
-        Self { interval: source.interval(), source, last_refresh: None, labels: Vec::new() }
+        Self { interval: source.interval(), source, last_refresh: None, found: Found::default() }
     }
 
     /// Returns the time until the next refresh, or `None` for a constant source.
@@ -72,11 +72,16 @@ impl JobSources {
             source.last_refresh = Some(Stopwatch::start());
             let outcome = source.source.refresh(&resolver);
             let object = format!("targets of job {name:?}, source {number}");
-            shared.state().board.set_fault(object, outcome.as_ref().err().cloned());
-            if let Ok(Some(labels)) = outcome {
-                has_changed |= source.labels != labels || labels.is_empty();
-                source.labels = labels;
+            let fault = outcome.as_ref().err().cloned();
+            let mut dropped = 0;
+            if let Ok(Some(found)) = outcome {
+                has_changed |= source.found.targets != found.targets || found.targets.is_empty();
+                dropped = found.dropped;
+                source.found = found;
             }
+            let mut state = shared.state();
+            state.board.count_dropped_targets(dropped);
+            state.board.set_fault(object, fault.or_else(|| source.found.problem()));
         }
         if has_changed {
             self.assign(shared);
@@ -86,7 +91,7 @@ impl JobSources {
     fn assign(&self, shared: &SharedState) {
         let name = &self.job.job_name;
         let (mut targets, mut fault) = (Vec::new(), None);
-        for labels in self.sources.iter().flat_map(|source| &source.labels) {
+        for labels in self.sources.iter().flat_map(|source| &source.found.targets) {
             match Target::new(&self.job, labels) {
                 Ok(Some(target)) => targets.push(AssignedTarget { index: self.index, target }),
                 Ok(None) => {}
@@ -113,7 +118,40 @@ impl JobSources {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
+    use crate::{config::Config, discovery::TARGETS_MAX};
+
+    /// Regression: targets beyond the maximum were ignored without a word.
+    #[test]
+    fn targets_beyond_the_maximum_of_a_source_are_counted_and_reported() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("targets.json");
+        let list = |count: usize| {
+            let addresses: Vec<String> = (0..count).map(|n| format!("\"h{n}:1\"")).collect();
+            format!("[{{\"targets\": [{}]}}]", addresses.join(","))
+        };
+        std::fs::write(&file, list(TARGETS_MAX + 3)).unwrap();
+        let text = format!(
+            "scrape_configs: [{{job_name: j, file_sd_configs: [{{files: ['{}']}}]}}]",
+            file.display()
+        );
+        let config = Config::parse(&text, std::path::PathBuf::new()).unwrap();
+        let shared = SharedState::new(&config, crate::memory::MEMORY_MAX).unwrap();
+        let mut sources = JobSources::new(0, &shared.jobs[0].0);
+        // The second refresh finds an unchanged file, and the targets are still missing.
+        for _ in 0..2 {
+            sources.sources[0].last_refresh = None;
+            sources.refresh_due(&shared);
+            let state = shared.state();
+            let problems = state.board.problems();
+            assert!(problems[0].1.starts_with("3 targets beyond 10000"), "{problems:?}");
+            assert_eq!(state.board.counts().dropped_targets, 3);
+        }
+        assert_eq!(sources.sources[0].found.targets.len(), TARGETS_MAX);
+        std::fs::write(&file, list(2)).unwrap();
+        sources.sources[0].last_refresh = None;
+        sources.refresh_due(&shared);
+        assert_eq!(shared.state().board.problems(), []);
+    }
 
     #[test]
     fn waiting_ends_when_a_source_is_due_or_the_scraper_stops() {

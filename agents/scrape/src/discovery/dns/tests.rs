@@ -69,7 +69,7 @@ fn srv_records_name_hosts_and_ports() {
         RCODE::NoError,
         false,
     );
-    let found = names(RecordType::Srv, 0).look_up(&resolver).unwrap();
+    let found = names(RecordType::Srv, 0).look_up(&resolver).unwrap().targets;
     assert_eq!(addresses(&found), ["a.example:9100", "b.example:9101"]);
     assert_eq!(found[0].get("__meta_dns_name"), "x.example");
     assert_eq!(found[0].get("__meta_dns_srv_record_target"), "a.example.");
@@ -81,25 +81,26 @@ fn addresses_get_the_port_of_the_settings() {
     let address_record = RData::A(rdata::A { address: u32::from(Ipv4Addr::new(10, 0, 0, 7)) });
     let found = names(RecordType::A, 9100)
         .look_up(&serve(vec![address_record], RCODE::NoError, false))
-        .unwrap();
+        .unwrap()
+        .targets;
     assert_eq!(addresses(&found), ["10.0.0.7:9100"]);
     let ipv6_record = RData::AAAA(rdata::AAAA { address: 1 });
     let resolver = serve(vec![ipv6_record], RCODE::NoError, false);
-    let found = names(RecordType::Aaaa, 9100).look_up(&resolver).unwrap();
+    let found = names(RecordType::Aaaa, 9100).look_up(&resolver).unwrap().targets;
     assert_eq!(addresses(&found), ["[::1]:9100"]);
 }
 
 #[test]
 fn a_truncated_response_is_requested_again_over_tcp() {
     let resolver = serve(vec![srv_record(1, "a.example")], RCODE::NoError, true);
-    let found = names(RecordType::Srv, 0).look_up(&resolver).unwrap();
+    let found = names(RecordType::Srv, 0).look_up(&resolver).unwrap().targets;
     assert_eq!(addresses(&found), ["a.example:1"]);
 }
 
 #[test]
 fn an_unknown_name_has_no_targets_and_a_failing_server_is_reported() {
     let resolver = serve(Vec::new(), RCODE::NameError, false);
-    assert_eq!(names(RecordType::Srv, 0).look_up(&resolver), Ok(Vec::new()));
+    assert_eq!(names(RecordType::Srv, 0).look_up(&resolver), Ok(Found::default()));
     let fault = names(RecordType::Srv, 0).look_up(&serve(Vec::new(), RCODE::ServerFailure, false));
     assert!(fault.unwrap_err().contains("x.example"));
 }
@@ -127,7 +128,7 @@ fn a_missing_search_domain_does_not_hide_a_failed_query() {
         names(RecordType::Srv, 0).look_up(&serve_codes([failure, failure, RCODE::NameError]));
     assert!(fault.unwrap_err().starts_with("x.example: "), "the failed query is reported");
     let resolver = serve_codes([RCODE::NameError; 3]);
-    assert_eq!(names(RecordType::Srv, 0).look_up(&resolver), Ok(Vec::new()));
+    assert_eq!(names(RecordType::Srv, 0).look_up(&resolver), Ok(Found::default()));
 }
 
 #[test]
