@@ -129,6 +129,7 @@ impl Sampler<'_> {
         let kept_sources = std::mem::replace(&mut self.sources, old_sources);
         self.store_last_round(last)?;
         self.sources = kept_sources;
+        self.watched.record_reload();
         for delivery in &mut self.deliveries {
             delivery.set_rules(rules.clone());
         }

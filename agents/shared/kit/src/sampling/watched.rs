@@ -18,6 +18,9 @@ use crate::clock::Stopwatch;
 const ROUND_SLACK: Duration = Duration::from_secs(30);
 /// The maximum number of hosts whose end is reported; the oldest ones are dropped first.
 const ENDED_MAX: usize = 900;
+/// The number of rounds after a reload in which a host can appear again. Discovery finds some hosts
+/// only after several rounds.
+const RELOAD_ROUNDS: usize = 12;
 
 /// A monitored host.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -44,12 +47,21 @@ struct EndedHosts {
     last: u64,
 }
 
+/// The hosts of the time before a reload that have not appeared since, and the number of rounds
+/// that remain for them.
+#[derive(Debug, Default)]
+struct ReloadedHosts {
+    hosts: Vec<WatchedHost>,
+    rounds_left: usize,
+}
+
 /// The hosts of the last round. The sampling thread writes, the sending thread reads.
 #[derive(Debug, Clone)]
 pub(crate) struct WatchedHosts {
     hosts: Arc<Mutex<Option<FinishedRound>>>,
     /// The hosts that left, with ascending numbers.
     ended: Arc<Mutex<EndedHosts>>,
+    reloaded: Arc<Mutex<ReloadedHosts>>,
     /// The time for which a round is valid.
     valid_for: Duration,
     /// The number of rounds in which a host was new or changed its state.
@@ -65,6 +77,7 @@ impl WatchedHosts {
         Self {
             hosts: Arc::default(),
             ended: Arc::default(),
+            reloaded: Arc::default(),
             valid_for,
             state_changes: Arc::default(),
             has_ended: Arc::default(),
@@ -81,8 +94,33 @@ impl WatchedHosts {
         self.has_ended.load(Ordering::Acquire)
     }
 
+    /// Records that new settings apply: a host that does not appear in the following rounds is no
+    /// longer in the settings, and has left. Until then, it keeps its last state.
+    pub(crate) fn record_reload(&self) {
+        let last = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        let hosts = last.as_ref().map_or_else(Vec::new, |(_, hosts)| hosts.clone());
+        drop(last);
+        let mut reloaded = self.reloaded.lock().unwrap_or_else(PoisonError::into_inner);
+        *reloaded = ReloadedHosts { hosts, rounds_left: RELOAD_ROUNDS };
+    }
+
+    /// Adds the hosts of the time before a reload to the hosts of a round.
+    fn add_reloaded(&self, hosts: &mut Vec<WatchedHost>) {
+        let mut reloaded = self.reloaded.lock().unwrap_or_else(PoisonError::into_inner);
+        reloaded.hosts.retain(|old| !hosts.iter().any(|host| host.host == old.host));
+        reloaded.rounds_left = reloaded.rounds_left.saturating_sub(1);
+        let is_over = reloaded.rounds_left == 0;
+        if is_over {
+            let gone = reloaded.hosts.drain(..);
+            hosts.extend(gone.map(|host| WatchedHost { is_ending: true, ..host }));
+        } else {
+            hosts.extend(reloaded.hosts.iter().cloned());
+        }
+    }
+
     /// Replaces the hosts by the hosts of the round that has just ended.
-    pub(crate) fn set(&self, hosts: Vec<WatchedHost>) {
+    pub(crate) fn set(&self, mut hosts: Vec<WatchedHost>) {
+        self.add_reloaded(&mut hosts);
         let (ending, hosts): (Vec<_>, Vec<_>) = hosts.into_iter().partition(|host| host.is_ending);
         self.note_ended(ending, &hosts);
         let mut last = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
@@ -218,6 +256,29 @@ mod tests {
                 .collect(),
         );
         assert_eq!(ends(last).0.len(), ENDED_MAX);
+    }
+
+    /// Regression: a target that was removed from the settings file was down, not stopped.
+    #[test]
+    fn a_host_that_is_not_in_new_settings_is_stopped_and_others_continue() {
+        let watched = WatchedHosts::new(Duration::from_secs(10));
+        watched.set(vec![host("kept"), host("late"), host("removed")]);
+        watched.record_reload();
+        for round in 1..RELOAD_ROUNDS {
+            let found_late = (round > 2).then(|| host("late"));
+            watched.set([host("kept")].into_iter().chain(found_late).collect());
+            assert_eq!(watched.pings(&agent_ping()).len(), 4, "{round}");
+            assert_eq!(watched.end_pings(&agent_ping(), 0).0, vec![]);
+        }
+        for _ in 0..3 {
+            watched.set(vec![host("kept"), host("late")]);
+            let pings = watched.pings(&agent_ping());
+            let hosts: Vec<_> = pings.iter().filter_map(|ping| ping.host.as_deref()).collect();
+            assert_eq!(hosts, ["kept", "late"]);
+            let (ends, last) = watched.end_pings(&agent_ping(), 0);
+            assert_eq!((ends.len(), last, ends[0].host.as_deref()), (1, 1, Some("removed")));
+            assert!(ends[0].ending);
+        }
     }
 
     #[test]
