@@ -10,6 +10,7 @@ mod connection;
 mod databases;
 mod discovery;
 mod field;
+mod machine;
 mod operations;
 mod polling;
 mod profile;

@@ -15,9 +15,6 @@ const LIMIT_MIN: Duration = Duration::from_millis(100);
 /// The number of databases without a profile that are tried in a round, since a profiler can be
 /// turned on at any time.
 const TRIES: usize = 5;
-/// The time after which profiles that the user may not read are tried again.
-const REFUSED_INTERVAL_MS: i64 = 3_600_000;
-const NAME: &str = "system.profile";
 
 impl Target {
     /// Reads the documents that the profilers added since the last round.
@@ -26,13 +23,13 @@ impl Target {
         now_ms: i64,
         watch: Stopwatch,
     ) -> Result<(), Fault> {
-        if now_ms < self.slow.operations_slow.next_ms || self.slow.is_refused(NAME, now_ms) {
+        if now_ms < self.slow.operations_slow.next_ms {
             return Ok(());
         }
         self.slow.operations_slow.next_ms = now_ms.saturating_add(INTERVAL_MS);
         let started = watch.elapsed();
         let share = self.limits.timeout.mul_f64(SHARE);
-        for database in self.slow.operations_slow.due(TRIES) {
+        for database in self.slow.operations_slow.due(TRIES, now_ms) {
             let left = share.saturating_sub(watch.elapsed().saturating_sub(started));
             let Some(command) = self.slow.operations_slow.command(&database) else { continue };
             let Some(connection) = self.connection.as_mut().filter(|_| !left.is_zero()) else {
@@ -40,13 +37,10 @@ impl Target {
             };
             match connection.run_command_within(left.max(LIMIT_MIN), &database, command).await {
                 Ok(response) => {
-                    self.slow.refused.remove(NAME);
                     self.slow.operations_slow.note_response(&database, &response, now_ms);
                 }
                 Err(fault @ Fault::Refused(..)) => {
-                    let wait_ms = if fault.is_permanent() { REFUSED_INTERVAL_MS } else { 0 };
-                    self.slow.refused.insert(NAME, (now_ms.saturating_add(wait_ms), fault));
-                    break;
+                    self.slow.operations_slow.note_refusal(&database, fault, now_ms);
                 }
                 Err(fault) => {
                     self.slow.operations_slow.end_round(now_ms);

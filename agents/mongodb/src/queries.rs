@@ -6,7 +6,7 @@ use mongodb::bson::{Document, doc};
 use crate::{
     collections::CollectionSweep,
     connection::{Connection, Fault},
-    field::number,
+    machine::Machine,
     replication::{self, Oplog, first_document},
     role::{Role, ServerRole},
     status,
@@ -15,7 +15,7 @@ use crate::{
 
 /// The interval of queries for the oplog.
 const OPLOG_INTERVAL_MS: i64 = 60_000;
-/// The interval of queries for the number of the machine's cores.
+/// The interval of queries for the machine and the options of the server.
 const MACHINE_INTERVAL_MS: i64 = 3_600_000;
 /// The maximum share of a round's time limit for databases.
 const DATABASES_SHARE: f64 = 0.3;
@@ -44,7 +44,13 @@ impl Target {
         match connection.run_command("admin", server_status_command()).await {
             Ok(status) => {
                 let started_ms = self.server_state.started_ms();
-                status::read(&status, now_ms, self.cores, &mut self.server_state, &mut readings);
+                status::read(
+                    &status,
+                    now_ms,
+                    self.machine.cores,
+                    &mut self.server_state,
+                    &mut readings,
+                );
                 if self.server_state.started_ms() != started_ms {
                     // Its counters began again, so that earlier values would count as growth.
                     self.slow.collections = CollectionSweep::default();
@@ -62,6 +68,9 @@ impl Target {
         self.readings = Some(readings);
         self.query_replication(&hello, now_ms).await?;
         self.query_machine(now_ms).await?;
+        if let Some(readings) = &mut self.readings {
+            self.machine.push_values(readings);
+        }
         self.continue_sweep(now_ms, watch).await?;
         self.query_slowly(now_ms, watch).await
     }
@@ -137,7 +146,13 @@ impl Target {
         }
         self.machine_next_ms = now_ms.saturating_add(MACHINE_INTERVAL_MS);
         let response = self.run_command("admin", doc! { "hostInfo": 1 }).await?;
-        self.cores = response.as_ref().and_then(|info| number(info, "system.numCores"));
+        let options = if self.server_role.has_data() {
+            let command = doc! { "getCmdLineOpts": 1 };
+            self.run_optional("getCmdLineOpts", "admin", command, now_ms).await?
+        } else {
+            None
+        };
+        self.machine = Machine::of(response.as_ref(), options.as_ref());
         Ok(())
     }
 

@@ -31,7 +31,7 @@ const STEP_LIMIT_MIN: Duration = Duration::from_millis(100);
 impl Target {
     /// Sends a query that servers may not support, or may not permit; such a query is only repeated
     /// after an hour. A refusal is reported in every round.
-    async fn run_optional(
+    pub(crate) async fn run_optional(
         &mut self,
         name: &'static str,
         database: &str,
@@ -210,6 +210,9 @@ impl Target {
             self.slow.operations_slow.push_values(readings);
             if let Some(problem) = self.slow.operations_slow.take_problem() {
                 readings.problem(format!("mongodb {} profiler", self.host), problem);
+            }
+            if let Some(problem) = self.slow.operations_slow.refusal() {
+                readings.problem(format!("mongodb {} system.profile", self.host), problem);
             }
             self.slow.collections.push_values(started_ms, readings);
             if let Some(problem) = self.slow.collections.problem() {

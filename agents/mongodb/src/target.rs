@@ -11,6 +11,7 @@ use mongodb::options::{ClientOptions, ServerAddress};
 use crate::{
     connection::{Connection, Costs, Fault},
     databases::{DATABASES_MAX, Sweep},
+    machine::Machine,
     polling::Polling,
     replication::Oplog,
     role::{Role, ServerRole},
@@ -44,7 +45,7 @@ pub(crate) struct Target {
     pub(crate) server_role: ServerRole,
     pub(crate) polling: Polling,
     pub(crate) server_state: ServerState,
-    pub(crate) cores: Option<f64>,
+    pub(crate) machine: Machine,
     pub(crate) machine_next_ms: i64,
     pub(crate) oplog: Option<Oplog>,
     pub(crate) oplog_next_ms: i64,
@@ -105,7 +106,7 @@ impl Target {
             server_role: ServerRole::default(),
             polling: Polling::default(),
             server_state: ServerState::default(),
-            cores: None,
+            machine: Machine::default(),
             machine_next_ms: 0,
             oplog: None,
             oplog_next_ms: 0,
@@ -222,6 +223,7 @@ impl Target {
         }
         tags.extend(self.server_role.set.clone().map(|set| ("set".to_owned(), set)));
         tags.extend(self.shard.clone().map(|shard| ("shard".to_owned(), shard)));
+        self.add_tag(&mut tags, "machine", self.machine.name());
         let started_ms = self.server_state.started_ms();
         let (host, is_ending) = (self.host.clone(), false);
         readings.watched(WatchedHost { host, started_ms, tags, is_absent, is_ending });

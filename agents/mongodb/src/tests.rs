@@ -52,7 +52,8 @@ fn response(role: &str, version: &str, command: &Document) -> Document {
         "balancerStatus" => doc! {
             "mode": "full", "inBalancerRound": false, "numBalancerRounds": 1143_i64, "ok": 1.0,
         },
-        "hostInfo" => doc! { "system": { "numCores": 2 }, "ok": 1.0 },
+        "hostInfo" => doc! { "system": { "hostname": "db1", "numCores": 2 }, "ok": 1.0 },
+        "getCmdLineOpts" => doc! { "parsed": { "storage": { "dbPath": "/srv/m" } }, "ok": 1.0 },
         "listDatabases" => {
             let name = |name: &str| Bson::Document(doc! { "name": name });
             doc! { "databases": [name("admin"), name("shop")], "ok": 1.0 }
@@ -118,6 +119,7 @@ fn each_role_receives_only_queries_that_it_can_answer() {
     let member_queries = ["hello", "serverStatus", "replSetGetStatus", "find", "find", "aggregate"];
     let database_queries = [
         "hostInfo",
+        "getCmdLineOpts",
         "listDatabases",
         "dbStats",
         "dbStats",
@@ -174,7 +176,7 @@ fn a_secondary_reports_its_lag_and_the_headroom_of_the_primarys_oplog() {
     assert_eq!(of_primary("mongodb_oplog_rate_gb_per_hour"), Some(1.0));
     assert_eq!(of_primary("mongodb_oplog_master_lag_time_diff"), None);
     assert_eq!(of_primary("mongodb_db_data_size_total"), Some(1000.0));
-    assert_eq!(of_primary("mongodb_collect_commands"), Some(17.0));
+    assert_eq!(of_primary("mongodb_collect_commands"), Some(18.0));
     let databases: BTreeSet<_> = readings
         .as_slice()
         .iter()
@@ -324,6 +326,30 @@ fn missing_privileges_only_affect_the_commands_that_need_them() {
     assert_eq!(aggregates, 0);
     let object = format!("mongodb {} $currentOp", server.address);
     assert!(readings.problems().contains_key(&object), "{:?}", readings.problems());
+}
+
+/// Regression: a database that the user may not read ended the queries for all profiles.
+#[test]
+fn a_profile_that_cannot_be_read_does_not_hide_the_profiles_of_other_databases() {
+    let server = Responder::start(|database, command| {
+        let is_profile = command.get_str("find").is_ok_and(|name| name == "system.profile");
+        Some(match command.keys().next().map_or("", String::as_str) {
+            "listDatabases" => {
+                let name = |name: &str| Bson::Document(doc! { "name": name });
+                doc! { "databases": [name("private"), name("shop")], "ok": 1.0 }
+            }
+            _ if is_profile && database == "private" => error_document(13, "Unauthorized"),
+            _ => response("primary", "7.0.5", command),
+        })
+    });
+    let mut agent = agent_for(&[&server.address], LONG_TIMEOUT);
+    sample_round(&mut agent, NOW_MS);
+    let readings = sample_round(&mut agent, NOW_MS + 10_000);
+    let count = value(&readings, &server.address, "mongodb_slow_operation_time_count");
+    assert_eq!(count, Some(1.0));
+    let object = format!("mongodb {} system.profile", server.address);
+    let problem = readings.problems().get(&object).expect("the refusal is reported");
+    assert!(problem.contains("private"), "{problem}");
 }
 
 #[test]

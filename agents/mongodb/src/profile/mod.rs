@@ -10,7 +10,7 @@ use mongodb::bson::{Bson, DateTime, Document, doc};
 
 use self::shape::{operation_of, shape_of};
 use crate::{
-    connection::APP_NAME,
+    connection::{APP_NAME, Fault},
     field::{number, text, time_ms},
 };
 
@@ -20,6 +20,8 @@ const SHAPES_MAX: usize = 50;
 const DATABASES_MAX: usize = 200;
 /// The time after which a shape that did not occur again loses its series.
 const IDLE_MAX_MS: i64 = 86_400_000;
+/// The time after which a profile that the user may not read is tried again.
+const REFUSED_INTERVAL_MS: i64 = 3_600_000;
 /// The maximum number of documents in a response.
 const BATCH_MAX: usize = 1_000;
 /// The upper bounds of the histogram, in seconds, as their tags.
@@ -75,6 +77,8 @@ pub(crate) struct SlowOperations {
     shapes: BTreeMap<Key, Totals>,
     read_ms: i64,
     pub(crate) next_ms: i64,
+    /// The databases that refused the query, with the time after which each is tried again.
+    refused: BTreeMap<String, (i64, Fault)>,
     /// The database whose profile was overwritten before the agent read all of it.
     overwritten: Option<String>,
 }
@@ -112,12 +116,18 @@ impl SlowOperations {
             (name, position)
         });
         self.positions = positions.collect();
+        self.refused.retain(|name, _| self.positions.contains_key(name));
     }
 
     /// Returns the databases with a profile, and the next ones to try for a profile.
-    pub(crate) fn due(&mut self, tries: usize) -> Vec<String> {
-        let (profiled, others): (Vec<_>, Vec<_>) =
-            self.positions.iter().partition(|(_, at)| matches!(at, Position::At(..)));
+    pub(crate) fn due(&mut self, tries: usize, now_ms: i64) -> Vec<String> {
+        let is_refused =
+            |name: &String| self.refused.get(name).is_some_and(|(retry_ms, _)| now_ms < *retry_ms);
+        let (profiled, others): (Vec<_>, Vec<_>) = self
+            .positions
+            .iter()
+            .filter(|(name, _)| !is_refused(name))
+            .partition(|(_, at)| matches!(at, Position::At(..)));
         let split = others.partition_point(|(name, _)| **name <= self.last_tried);
         let (before, after) = others.split_at(split);
         let tried: Vec<String> =
@@ -138,8 +148,25 @@ impl SlowOperations {
         Some(profile_command(since_ms))
     }
 
+    /// Records that a database refused the query. The other databases continue.
+    pub(crate) fn note_refusal(&mut self, database: &str, fault: Fault, now_ms: i64) {
+        let wait_ms = if fault.is_permanent() { REFUSED_INTERVAL_MS } else { 0 };
+        if self.positions.contains_key(database) {
+            let retry_ms = now_ms.saturating_add(wait_ms);
+            self.refused.insert(database.to_owned(), (retry_ms, fault));
+        }
+    }
+
+    /// Returns the message about the databases that refuse the query.
+    pub(crate) fn refusal(&self) -> Option<String> {
+        let (database, (_, fault)) = self.refused.first_key_value()?;
+        let count = self.refused.len();
+        Some(format!("{count} databases cannot be read; {database}: {fault}"))
+    }
+
     /// Records the response to the query for a database.
     pub(crate) fn note_response(&mut self, database: &str, response: &Document, now_ms: i64) {
+        self.refused.remove(database);
         let batch =
             response.get_document("cursor").and_then(|cursor| cursor.get_array("firstBatch"));
         let entries: Vec<(i64, &Document)> = batch

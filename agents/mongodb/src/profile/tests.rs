@@ -29,7 +29,7 @@ fn count(operations: &SlowOperations) -> f64 {
 #[test]
 fn each_operation_after_the_agents_start_counts_once() {
     let mut operations = operations();
-    assert_eq!(operations.due(5), ["shop"]);
+    assert_eq!(operations.due(5, T), ["shop"]);
     assert!(operations.command("shop").unwrap().get_document("sort").unwrap().contains_key("ts"));
     operations.note_response("shop", &batch(vec![entry(T, "a", 900)]), T + 10);
     operations.end_round(T + 10);
@@ -96,8 +96,29 @@ fn shapes_and_databases_are_bounded_and_idle_shapes_leave() {
     operations.end_round(T + 10 + IDLE_MAX_MS);
     assert_eq!(operations.shapes.len(), 0);
     operations.set_databases((0..1_000).map(|n| format!("d{n:04}")));
-    let tried = [operations.due(5), operations.due(5)].concat();
+    let tried = [operations.due(5, T), operations.due(5, T)].concat();
     assert_eq!((tried.len(), tried[0].as_str(), tried[9].as_str()), (10, "d0000", "d0009"));
-    let all: Vec<String> = (0..40).flat_map(|_| operations.due(5)).collect();
+    let all: Vec<String> = (0..40).flat_map(|_| operations.due(5, T)).collect();
     assert!(all.contains(&format!("d{:04}", DATABASES_MAX - 1)) && all.contains(&tried[0]));
+}
+
+/// Regression: one database that the user may not read ended the queries for all others.
+#[test]
+fn a_database_that_refuses_does_not_delay_the_others() {
+    let mut operations = SlowOperations::default();
+    operations.set_databases(["a", "b", "c"].map(str::to_owned).into_iter());
+    assert_eq!(operations.due(5, T), ["a", "b", "c"]);
+    operations.note_refusal("a", Fault::Refused(13, "Unauthorized".to_owned()), T);
+    operations.note_refusal("b", Fault::Refused(11_602, "InterruptedDueTo".to_owned()), T);
+    assert_eq!(operations.due(5, T + 1), ["b", "c"], "a temporary refusal is tried again");
+    let message = operations.refusal().unwrap();
+    assert!(message.contains("2 databases") && message.contains("a: Unauthorized"), "{message}");
+    operations.note_response("b", &batch(vec![]), T + 10);
+    assert!(operations.refusal().unwrap().contains("1 databases"));
+    assert_eq!(operations.due(5, T + REFUSED_INTERVAL_MS).len(), 3);
+    operations.note_response("a", &batch(vec![]), T + REFUSED_INTERVAL_MS);
+    assert_eq!(operations.refusal(), None);
+    operations.note_refusal("c", Fault::Refused(13, String::new()), T);
+    operations.set_databases(["a".to_owned()].into_iter());
+    assert_eq!(operations.refusal(), None, "a dropped database");
 }
