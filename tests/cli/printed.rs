@@ -12,7 +12,7 @@ use std::{
     str::Lines,
 };
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     daemon::{Daemon, agent_program, granary},
@@ -203,6 +203,24 @@ fn sample_hosts(daemon: &Daemon, folder: &Path) {
     }
 }
 
+/// Returns hourly samples of six days, long enough for forecasts: a file system that fills up, and
+/// the memory of its host.
+fn history() -> Vec<Value> {
+    let now = jiff::Timestamp::now().as_millisecond();
+    let sample = |metric: &str, tags: Value, age: i64, value: f64| {
+        json!({"metric": metric, "tags": tags, "unit": "bytes",
+               "time": now - age * 3_600_000, "value": value})
+    };
+    let samples = (1..=144_i64).rev().flat_map(|age| {
+        let free = (100.0 + age as f64) * 1e9;
+        [
+            sample("disk_partition_space_free", json!({"host": "db1", "mount": "/var"}), age, free),
+            sample("system_memory_used", json!({"host": "db1"}), age, 4e9),
+        ]
+    });
+    samples.collect()
+}
+
 /// Creates the folder in which the commands run: parts of the repository, and files to import.
 fn create_work_folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
@@ -253,6 +271,7 @@ fn every_printed_command_works() {
                "kind": "delta", "value": 3})
     };
     assert_eq!(daemon.post_json(&json!({"samples": [views("web1")]})).status, 200);
+    assert_eq!(daemon.post_json(&json!({"samples": history()})).status, 200);
     let (mut faults, mut left_out) = (Vec::new(), BTreeSet::new());
     // Commands that delete data come last.
     let is_last = |command: &str| {
