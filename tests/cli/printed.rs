@@ -214,8 +214,13 @@ fn history() -> Vec<Value> {
     let samples = (1..=144_i64).rev().flat_map(|age| {
         let free = (100.0 + age as f64) * 1e9;
         [
-            sample("disk_partition_space_free", json!({"host": "db1", "mount": "/var"}), age, free),
-            sample("system_memory_used", json!({"host": "db1"}), age, 4e9),
+            sample(
+                "disk_partition_space_free",
+                json!({"host": "files1", "mount": "/var"}),
+                age,
+                free,
+            ),
+            sample("system_memory_used", json!({"host": "files1"}), age, 4e9),
         ]
     });
     samples.collect()
