@@ -92,6 +92,14 @@ impl HistogramReadings {
         &self.0
     }
 
+    /// Returns the approximate bytes of the readings.
+    pub fn bytes(&self) -> usize {
+        let own = |known: &HistogramReading| {
+            size_of::<HistogramReading>() - size_of::<Histogram>() + known.histogram.bytes()
+        };
+        self.0.iter().map(own).sum()
+    }
+
     /// Adds a reading of a histogram that began at `start`, Unix milliseconds, 0 if unknown.
     pub fn observe(
         &mut self,

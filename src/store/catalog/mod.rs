@@ -365,9 +365,10 @@ impl Catalog {
                 let growth = all_slots[usize::from(class.0)].at(at, make).value;
                 bytes += growth.as_mut().map_or(0, |growth| growth.add(*series));
             }
-            // A cell has three histograms, and the total may have the buckets of both.
+            // A cell has three histograms, and the total may have the buckets of both. The state of
+            // a counter remembers the reading.
             let histograms = batch.histograms.iter().map(|sample| sample.histogram.bytes());
-            bytes += histograms.map(|histogram| 4 * histogram).sum::<usize>();
+            bytes += histograms.map(|histogram| 5 * histogram).sum::<usize>();
         }
         bytes
     }

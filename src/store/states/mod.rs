@@ -36,6 +36,8 @@ pub(crate) struct SeriesStates {
     histograms: BTreeMap<SeriesId, HistogramReadings>,
     /// Rows of series that have, or had, such readings.
     histogram_rows: BTreeSet<u32>,
+    /// The approximate bytes of these readings.
+    histogram_bytes: usize,
     /// The bytes of the seen times on the heap.
     run_bytes: usize,
     /// Rows that the next checkpoint must write.
@@ -87,13 +89,17 @@ impl SeriesStates {
         if let Some(seen) = self.seen.get_mut(index) {
             self.run_bytes -= std::mem::take(seen).run_bytes();
         }
-        self.histograms.remove(&series);
+        if let Some(readings) = self.histograms.remove(&series) {
+            self.histogram_bytes -= readings.bytes();
+        }
     }
 
-    /// Returns the approximate bytes of the states, of packed states, and of seen times.
+    /// Returns the approximate bytes of the states with the readings of histograms, of packed
+    /// states, and of seen times.
     pub(crate) fn bytes(&self) -> [usize; 3] {
         let awake = self.counters.saturating_sub(self.idle.series());
         let states = size_of_val(&self.states[..]) + awake * size_of::<RememberedReadings>();
+        let states = states + self.histogram_bytes;
         [states, self.idle.bytes(), size_of_val(&self.seen[..]) + self.run_bytes]
     }
 
@@ -190,7 +196,11 @@ impl SeriesStates {
         let is_lost = !self.histograms.contains_key(&series)
             && self.ends(series).is_some_and(|(first, last)| first.at != at.0 || last.at != at.0);
         let start = if is_lost { 0 } else { start };
-        self.histograms.entry(series).or_default().observe(at, start, histogram)
+        let readings = self.histograms.entry(series).or_default();
+        let before = readings.bytes();
+        let increase = readings.observe(at, start, histogram);
+        self.histogram_bytes = self.histogram_bytes + readings.bytes() - before;
+        increase
     }
 
     /// Notes that the samples of a series in a range of time were erased.
@@ -200,7 +210,9 @@ impl SeriesStates {
             self.wake(series);
             self.states[series.0 as usize].note_erased(range);
             if let Some(readings) = self.histograms.get_mut(&series) {
+                let before = readings.bytes();
                 readings.note_erased(range);
+                self.histogram_bytes = self.histogram_bytes + readings.bytes() - before;
             }
         }
     }
@@ -321,7 +333,9 @@ impl SeriesStates {
     pub(crate) fn restore_histograms(&mut self, row: u32, bytes: &[u8]) -> Option<()> {
         self.histogram_rows.insert(row);
         for (lane, readings) in readings_row::decode(bytes)? {
-            self.histograms.insert(series_at(row, lane), readings);
+            self.histogram_bytes += readings.bytes();
+            let before = self.histograms.insert(series_at(row, lane), readings);
+            self.histogram_bytes -= before.map_or(0, |before| before.bytes());
         }
         Some(())
     }

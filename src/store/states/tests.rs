@@ -11,6 +11,7 @@ fn growth_of_histograms_whose_readings_were_lost_is_not_counted_twice() {
     let mut grown = |at: i64, count: u32, is_lost: bool| {
         if is_lost {
             states.histograms.clear();
+            states.histogram_bytes = 0;
             states.lose_histograms(0);
         }
         let mut histogram = Histogram::sketch();
@@ -23,6 +24,41 @@ fn growth_of_histograms_whose_readings_were_lost_is_not_counted_twice() {
     assert_eq!(grown(2000, 7, false), 2.0);
     assert_eq!(grown(3000, 8, true), 0.0);
     assert_eq!(grown(4000, 11, false), 3.0);
+}
+
+#[test]
+fn remembered_readings_of_histograms_count_as_memory() {
+    let new = || {
+        let mut states = SeriesStates::default();
+        states.add(Kind::Histogram);
+        states.add(Kind::GaugeHistogram);
+        states
+    };
+    let mut states = new();
+    let mut histogram = Histogram::sketch();
+    (1..1000).for_each(|value| histogram.observe(f64::from(value), 1.0));
+    for at in 1..=9_i64 {
+        for series in [SeriesId(0), SeriesId(1)] {
+            states.observe(series, UnixMillis(at), histogram.count, 0, UnixMillis(0));
+            states.observe_histogram(series, (UnixMillis(at), 0), &histogram);
+        }
+    }
+    let of_numbers = |states: &SeriesStates| states.bytes()[0] - states.histogram_bytes;
+    let one = histogram.bytes();
+    let readings = states.bytes()[0] - of_numbers(&states);
+    assert!((4 * one..5 * one).contains(&readings), "four readings of one series: {readings}");
+    let stored = states.encode(0).histograms.unwrap();
+    let mut read = new();
+    for _ in 0..2 {
+        assert_eq!(read.restore_histograms(0, &stored), Some(()));
+        let bytes = read.histograms.values().map(HistogramReadings::bytes).sum::<usize>();
+        assert_eq!(read.histogram_bytes, bytes);
+    }
+    states.note_erased(SeriesId(0), &(0..100));
+    let bytes = states.histograms.values().map(HistogramReadings::bytes).sum::<usize>();
+    assert_eq!(states.histogram_bytes, bytes);
+    states.forget(SeriesId(0));
+    assert_eq!(states.histogram_bytes, 0);
 }
 
 #[test]
