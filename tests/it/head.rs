@@ -1,7 +1,7 @@
 //! Damaged rows in the head of the store, and their holes.
 
 use granary::{
-    model::{Kind, SeriesId, UnixMillis},
+    model::{Histogram, Kind, SeriesId, UnixMillis},
     store::{Appender, verify},
 };
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
@@ -103,4 +103,41 @@ fn a_hole_in_a_rewritten_row_survives_restarts_until_its_partition_is_dropped() 
     assert!(store.drop_partition(id).unwrap());
     drop(store);
     assert_eq!(open(dir.path(), after_the_hour.plus(HOUR)).0.gaps()[0].holes, []);
+}
+
+#[test]
+fn damaged_histograms_of_the_head_are_counted_apart_from_the_cells_with_the_same_key() {
+    for (tables, damaged) in [(&["histograms/1m"][..], 1), (&["rows/1m", "histograms/1m"], 2)] {
+        let dir = tempfile::tempdir().unwrap();
+        let at = SIX.plus(65 * MINUTE);
+        let (store, mut appender) = open(dir.path(), SIX);
+        define(&mut appender, &[series("delays", &[], Kind::GaugeHistogram)], SIX);
+        let mut histogram = Histogram::sketch();
+        histogram.observe(2.0, 3.0);
+        let mut batch = samples(SeriesId(0), []);
+        batch.push_histogram(SeriesId(0), at, histogram);
+        send(&mut appender, batch, at);
+        store.checkpoint(at).unwrap();
+        drop((store, appender));
+        let db = Database::open(dir.path().join("head.redb")).unwrap();
+        let txn = db.begin_write().unwrap();
+        let keys = tables.iter().map(|name| {
+            let table: TableDefinition<'_, u64, &[u8]> = TableDefinition::new(name);
+            let mut table = txn.open_table(table).unwrap();
+            let key = table.first().unwrap().unwrap().0.value();
+            table.insert(key, &b"abc"[..]).unwrap();
+            key
+        });
+        let keys: Vec<_> = keys.collect();
+        assert!(keys.windows(2).all(|pair| pair[0] == pair[1]), "{keys:?}");
+        txn.commit().unwrap();
+        drop(db);
+        let after_the_hour = SIX.plus(125 * MINUTE);
+        let (store, _appender) = open(dir.path(), after_the_hour);
+        store.checkpoint(after_the_hour).unwrap();
+        assert_eq!(store.damaged_documents(), damaged);
+        assert_eq!(store.gaps()[0].holes, [at..at.plus(MINUTE)]);
+        let counts = slots(&store, 0, SIX..after_the_hour, SeriesId(0));
+        assert_eq!(counts.len(), 2 - damaged as usize, "sound counts remain");
+    }
 }

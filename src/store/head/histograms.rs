@@ -71,7 +71,7 @@ impl HeadReader {
                 let (key, bytes) = entry.map_err(fail("read"))?;
                 let row = row_of_key(key.value());
                 // The first read is an error, which is logged and counted.
-                let found = read(&self.damage, key.value(), bytes.value(), |_| true);
+                let found = read(&self.histogram_damage, key.value(), bytes.value(), |_| true);
                 for (lane, cell) in found.unwrap_or_default() {
                     merge_into(out, (series_at(row, lane as usize), slot_start), cell);
                 }
@@ -96,7 +96,7 @@ impl HeadReader {
             for slot in slot_starts {
                 let key = key(*slot, row);
                 let Some(bytes) = table.get(key).map_err(fail("read"))? else { continue };
-                let found = read(&self.damage, key, bytes.value(), |of| of as usize == lane)?;
+                let found = read(&self.histogram_damage, key, bytes.value(), |of| of as usize == lane)?;
                 for cell in found.into_values() {
                     merge_into(out, (series, *slot), cell);
                 }
@@ -114,7 +114,7 @@ impl HeadReader {
                 let (key, bytes) = entry.map_err(fail("read"))?;
                 bytes_read += bytes.value().len() as u64;
                 // The damage is noted and logged.
-                drop(read(&self.damage, key.value(), bytes.value(), |_| true));
+                drop(read(&self.histogram_damage, key.value(), bytes.value(), |_| true));
             }
             Ok(bytes_read)
         })
@@ -122,6 +122,15 @@ impl HeadReader {
 }
 
 impl HeadWriter<'_> {
+    /// Returns the starts of the slots that have histograms, ascending.
+    pub(super) fn histogram_slots(&self) -> Result<Vec<i64>, StoreError> {
+        if !self.has_histograms {
+            return Ok(Vec::new());
+        }
+        let table = self.txn.open_table(table(&self.histograms_name)).map_err(fail("write"))?;
+        slots(&table, 0..i64::MAX)
+    }
+
     /// Removes the histograms of the slots for which `is_removed` returns true.
     pub(crate) fn remove_histograms(
         &mut self,
@@ -158,7 +167,7 @@ impl HeadWriter<'_> {
             let Some((first, slot, _)) = of_row.first() else { continue };
             let key = key(*slot, row_of(*first));
             let stored = table.get(key).map_err(fail("write"))?;
-            let stored = stored.map(|bytes| read(self.damage, key, bytes.value(), |_| true));
+            let stored = stored.map(|bytes| read(self.histogram_damage, key, bytes.value(), |_| true));
             let mut merged = match stored {
                 None => Entries::new(),
                 Some(Ok(found)) if !found.is_empty() => found,

@@ -83,6 +83,9 @@ pub(crate) struct Head {
     file: RwLock<Arc<DatabaseFile>>,
     /// Keys of damaged rows, and the holes of damaged rows that were replaced, by granularity.
     damage: Vec<Arc<Damage>>,
+    /// Keys of damaged rows of histograms, by granularity. The rows of cells with the same keys may
+    /// be sound.
+    histogram_damage: Vec<Arc<Damage>>,
     /// The slots that count as lost when a head is lost and the journal's row about them is
     /// damaged, by granularity.
     presumed: Vec<Presumed>,
@@ -122,6 +125,7 @@ impl Head {
         register.note(HEAD_FILE)?;
         let (file, lost) = (RwLock::new(Arc::new(file)), RwLock::default());
         let cache = Arc::new(RowCache::new(names.len()));
+        let histogram_damage = names.iter().map(|_| Arc::default()).collect();
         let this = Self {
             medium,
             names,
@@ -131,6 +135,7 @@ impl Head {
             register,
             file,
             damage,
+            histogram_damage,
             presumed,
             lost,
             cache,
@@ -158,7 +163,7 @@ impl Head {
 
     /// Returns the number of rows that were found damaged.
     pub(crate) fn damaged_rows(&self) -> u64 {
-        self.damage.iter().map(|damage| damage.count()).sum()
+        self.damage.iter().chain(&self.histogram_damage).map(|damage| damage.count()).sum()
     }
 
     /// Returns the number of holes that earlier runs stored, and of holes that were lost with a
@@ -172,7 +177,9 @@ impl Head {
     /// or an earlier one.
     pub(crate) fn holes(&self, index: GranularityIndex) -> Vec<Range<UnixMillis>> {
         let (damage, width_ms) = (&self.damage[index.0], self.widths_ms[index.0]);
-        let mut slots: Vec<_> = damage.keys().into_iter().map(slot_of_key).collect();
+        let keys = damage.keys().into_iter().chain(self.histogram_damage[index.0].keys());
+        let mut slots: Vec<_> = keys.map(slot_of_key).collect();
+        slots.sort_unstable();
         slots.dedup();
         let mut holes = self.remembered_holes(index).stretches().to_vec();
         holes.extend(slots.into_iter().map(|slot| slot..slot.plus(width_ms)));
@@ -246,6 +253,7 @@ impl Head {
             Ok((through, rows))
         })?;
         let (damage, cache) = (self.damage[index.0].clone(), self.cache.clone());
+        let histogram_damage = self.histogram_damage[index.0].clone();
         // The flag is read after the transaction began: if it is not set, the file had no table.
         let has_histograms = self.has_histograms.load(Ordering::Acquire);
         let histograms_name = histograms_name(name);
@@ -253,6 +261,7 @@ impl Head {
         Ok(HeadReader {
             file,
             damage,
+            histogram_damage,
             through,
             rows,
             cache,
@@ -271,8 +280,9 @@ impl Head {
         index: GranularityIndex,
         go_on: &dyn Fn(u64) -> bool,
     ) -> Result<u64, StoreError> {
-        let damage = self.damage[index.0].clone();
-        let before = damage.count();
+        let damage = [&self.damage, &self.histogram_damage].map(|all| all[index.0].clone());
+        let count = || damage.iter().map(|damage| damage.count()).sum::<u64>();
+        let before = count();
         let slots = self.read(index)?.slots(0..i64::MAX)?;
         for slot in slots {
             // A long read would prevent the file from using its free pages again.
@@ -285,7 +295,7 @@ impl Head {
                 break;
             }
         }
-        Ok(damage.count().saturating_sub(before))
+        Ok(count().saturating_sub(before))
     }
 
     /// Allows the next transactions to create tables of histograms.
@@ -331,7 +341,8 @@ impl Head {
             let note_change = |slot| self.cache.note_change(index.0, slot, version);
             let keys = (self.keys[index.0], self.widths_ms[index.0]);
             let histograms = (txn, self.has_histograms.load(Ordering::Acquire), &**name);
-            let mut writer = HeadWriter::new(damage, keys, rows, (&note_change, histograms));
+            let all_damage = (&**damage, &*self.histogram_damage[index.0]);
+            let mut writer = HeadWriter::new(all_damage, keys, rows, (&note_change, histograms));
             change(&mut writer)?;
             let holes = writer.finish(&file, txn)?;
             let mut meta = txn.open_table(META).map_err(fail("write"))?;

@@ -26,6 +26,7 @@ use crate::{
 pub(crate) struct HeadReader {
     pub(super) file: Arc<DatabaseFile>,
     pub(super) damage: Arc<Damage>,
+    pub(super) histogram_damage: Arc<Damage>,
     /// All cells up to this journal record are in the head or in documents.
     pub(crate) through: u64,
     pub(super) rows: ReadOnlyTable<u64, &'static [u8]>,
@@ -44,9 +45,12 @@ impl HeadReader {
         self.file.guard("read", || slots(&self.rows, range))
     }
 
-    /// Returns true when a row of a slot was found damaged, in this run or an earlier one.
+    /// Returns true when a row of a slot, or a row of its histograms, was found damaged, in this run
+    /// or an earlier one.
     pub(crate) fn is_lost(&self, slot_start: i64) -> bool {
-        self.damage.has_within(key(slot_start, 0)..key(slot_start + 1000, 0))
+        let keys = key(slot_start, 0)..key(slot_start + 1000, 0);
+        self.damage.has_within(keys.clone())
+            || self.histogram_damage.has_within(keys)
             || self.damage.holes().has(UnixMillis(slot_start))
     }
 

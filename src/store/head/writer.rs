@@ -18,6 +18,7 @@ use crate::{
 /// Changes one granularity of the head.
 pub(crate) struct HeadWriter<'t> {
     pub(super) damage: &'t Damage,
+    pub(super) histogram_damage: &'t Damage,
     /// The key of the holes.
     holes_key: i64,
     pub(super) width_ms: i64,
@@ -36,7 +37,7 @@ pub(crate) struct HeadWriter<'t> {
 
 impl<'t> HeadWriter<'t> {
     pub(super) fn new(
-        damage: &'t Damage,
+        (damage, histogram_damage): (&'t Damage, &'t Damage),
         (holes_key, width_ms): (i64, i64),
         rows: Table<'t, u64, &'static [u8]>,
         (note_change, (txn, has_histograms, granularity)): (
@@ -48,6 +49,7 @@ impl<'t> HeadWriter<'t> {
         let histograms_name = histograms_name(granularity);
         Self {
             damage,
+            histogram_damage,
             holes_key,
             width_ms,
             rows,
@@ -71,7 +73,10 @@ impl<'t> HeadWriter<'t> {
         if before.is_empty() && self.lost.is_empty() {
             return Ok(None);
         }
-        let slots = self.slots()?;
+        let mut slots = self.slots()?;
+        slots.extend(self.histogram_slots()?);
+        slots.sort_unstable();
+        slots.dedup();
         let in_head =
             slots.iter().map(|slot| UnixMillis(*slot)).map(|at| at..at.plus(self.width_ms));
         let (damage, lost) = (self.damage, &self.lost);
