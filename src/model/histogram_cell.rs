@@ -3,7 +3,7 @@
 //! Like [`super::Cell`], it is a commutative monoid: `merge` is associative and commutative but for
 //! the last bits of sums, and except that buckets are merged into the coarsest ones.
 
-use std::{cmp::Ordering, sync::Arc};
+use std::cmp::Ordering;
 
 use super::{Histogram, UnixMillis};
 
@@ -104,5 +104,5 @@ pub struct HistogramSlot {
     /// The start of the slot.
     pub start: UnixMillis,
     /// The cell, which has samples.
-    pub cell: Arc<HistogramCell>,
+    pub cell: HistogramCell,
 }

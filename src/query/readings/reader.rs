@@ -189,18 +189,21 @@ impl Reader<'_> {
         series: &SelectedSeries,
         out: &mut Vec<(i64, Histogram)>,
     ) -> Result<(), QueryError> {
-        let slots = view.histogram_slots(series.id)?;
-        self.count(slots.len())?;
-        for slot in &slots {
+        let limits = self.limits;
+        let (before, mut kept) = (limits.budget.reserved(), 0);
+        let slots = view.histogram_slots(series.id, &mut |bytes| limits.reserve(bytes))?;
+        for slot in slots {
+            self.count(1)?;
             let found = histograms_of(slot, series.info.kind == Kind::DeltaHistogram);
             for (at, histogram) in found.into_iter().flatten() {
                 let is_later = out.last().is_none_or(|(before, _)| *before < at);
                 if is_later && self.request.range.contains(&UnixMillis(at)) {
-                    self.limits.reserve(histogram.bytes())?;
-                    out.push((at, histogram.clone()));
+                    kept += histogram.bytes();
+                    out.push((at, histogram));
                 }
             }
         }
+        limits.budget.shrink_to(before + kept);
         Ok(())
     }
 
@@ -236,14 +239,14 @@ fn readings_of(slot: &Slot, is_delta: bool) -> [Option<(i64, f64)>; 2] {
 }
 
 /// Returns the known histograms of a slot.
-fn histograms_of(slot: &HistogramSlot, is_delta: bool) -> [Option<(i64, &Histogram)>; 2] {
+fn histograms_of(slot: HistogramSlot, is_delta: bool) -> [Option<(i64, Histogram)>; 2] {
     let HistogramSlot { start, cell } = slot;
     let first_at = start.0 + i64::from(cell.first_at);
     let last_at = start.0 + i64::from(cell.last_at);
     match cell.n {
-        0 => [None; 2],
-        2.. if is_delta && cell.n > 2 => [Some((last_at, &cell.total)), None],
-        1.. if first_at == last_at => [Some((last_at, &cell.last)), None],
-        1.. => [Some((first_at, &cell.first)), Some((last_at, &cell.last))],
+        0 => [None, None],
+        2.. if is_delta && cell.n > 2 => [Some((last_at, cell.total)), None],
+        1.. if first_at == last_at => [Some((last_at, cell.last)), None],
+        1.. => [Some((first_at, cell.first)), Some((last_at, cell.last))],
     }
 }

@@ -56,9 +56,12 @@ mod partitions;
 pub(crate) mod segment;
 pub(crate) mod stored;
 
-use std::{fmt::Debug, ops::Range};
+use std::{
+    fmt::Debug,
+    ops::{ControlFlow, Range},
+};
 
-use super::{error::StoreError, histograms::map::HistogramsOfLevel};
+use super::{error::StoreError, histograms::map::HistogramVisitor};
 use crate::model::{
     Cell, Granularity, GranularityIndex, HistogramCell, PartitionId, SeriesId, UnixMillis,
 };
@@ -351,8 +354,12 @@ pub(crate) trait DocumentsView: Send + Sync {
         out: &mut Vec<Slot>,
     ) -> Result<(), StoreError>;
 
-    /// Adds the histograms of a series to `out`.
-    fn histograms(&self, series: SeriesId, out: &mut HistogramsOfLevel) -> Result<(), StoreError>;
+    /// Passes the histograms of a series to `visit`, document by document, until it breaks.
+    fn histograms(
+        &self,
+        series: SeriesId,
+        visit: &mut HistogramVisitor<'_>,
+    ) -> Result<ControlFlow<()>, StoreError>;
 
     /// Appends the spans of a series' shells that overlap the range, ascending. Some of these
     /// documents may have samples.

@@ -3,7 +3,7 @@
 //!
 //! Must never know: which cells are written, and when.
 
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 
 use redb::{ReadOnlyTable, ReadableTable, TableDefinition, TableError};
 
@@ -16,7 +16,7 @@ use crate::{
         file::damage::Damage,
         histograms::{
             entries::{self, Entries},
-            map::{HistogramsOfLevel, merge_into},
+            map::{HistogramVisitor, HistogramsOfLevel, merge_into},
         },
     },
 };
@@ -80,7 +80,7 @@ impl HeadReader {
         })
     }
 
-    /// Adds the histograms of a series in some slots to `out`.
+    /// Passes the histograms of a series in some slots to `visit`, until it breaks.
     ///
     /// # Errors
     /// When a row cannot be read, or is found damaged.
@@ -88,9 +88,9 @@ impl HeadReader {
         &self,
         series: SeriesId,
         slot_starts: &[i64],
-        out: &mut HistogramsOfLevel,
-    ) -> Result<(), StoreError> {
-        let Some(table) = self.histograms()? else { return Ok(()) };
+        visit: &mut HistogramVisitor<'_>,
+    ) -> Result<ControlFlow<()>, StoreError> {
+        let Some(table) = self.histograms()? else { return Ok(ControlFlow::Continue(())) };
         let (row, lane) = row_and_lane(series);
         self.file.guard("read", || {
             for slot in slot_starts {
@@ -98,10 +98,12 @@ impl HeadReader {
                 let Some(bytes) = table.get(key).map_err(fail("read"))? else { continue };
                 let found = read(&self.histogram_damage, key, bytes.value(), |of| of as usize == lane)?;
                 for cell in found.into_values() {
-                    merge_into(out, (series, *slot), cell);
+                    if visit(*slot, cell).is_break() {
+                        return Ok(ControlFlow::Break(()));
+                    }
                 }
             }
-            Ok(())
+            Ok(ControlFlow::Continue(()))
         })
     }
 

@@ -2,7 +2,10 @@
 //!
 //! Must never know: where cells are stored later.
 
-use std::{collections::BTreeMap, ops::Range};
+use std::{
+    collections::BTreeMap,
+    ops::{ControlFlow, Range},
+};
 
 use crate::{
     model::{Granularity, GranularityIndex, HistogramCell, SeriesId, UnixMillis},
@@ -18,6 +21,9 @@ pub(crate) struct HistogramMap {
     cells: BTreeMap<(usize, SeriesId, i64), HistogramCell>,
     bytes: usize,
 }
+
+/// A function that takes the cell of a slot, and breaks when no more cells are wanted.
+pub(crate) type HistogramVisitor<'a> = dyn FnMut(i64, HistogramCell) -> ControlFlow<()> + 'a;
 
 /// The cells of one level, by series and slot.
 pub(crate) type HistogramsOfLevel = BTreeMap<(SeriesId, i64), HistogramCell>;
@@ -89,6 +95,17 @@ fn merge_wide(
 ) {
     let start = granularity.slot_start(UnixMillis(slot)).0;
     merge_into(out, (series, start), cell.clone().shifted((slot - start) as u32));
+}
+
+/// Returns a visitor that merges all cells of a series into the cells of a level.
+pub(crate) fn merger(
+    series: SeriesId,
+    out: &mut HistogramsOfLevel,
+) -> impl FnMut(i64, HistogramCell) -> ControlFlow<()> {
+    move |slot, cell| {
+        merge_into(out, (series, slot), cell);
+        ControlFlow::Continue(())
+    }
 }
 
 /// Merges a cell into the cells of a level.

@@ -13,7 +13,7 @@ use crate::{
         histogram::{Bucket, ZERO_THRESHOLD},
     },
     setup::{self, DAY, HOUR, MINUTE, WITHIN as NOW, granularities, open_with},
-    store::{Appender, Store},
+    store::{Appender, Store, error::StoreError},
 };
 
 const SERIES: u32 = 6;
@@ -116,7 +116,7 @@ impl Naive {
             let mut found = BTreeMap::new();
             for (series, id) in (0..).zip(ids) {
                 let counts = view.slots(*id).unwrap();
-                let slots = view.histogram_slots(*id).unwrap();
+                let slots = view.histogram_slots::<StoreError>(*id, &mut |_| Ok(())).unwrap();
                 assert!(
                     counts
                         .iter()
@@ -124,7 +124,7 @@ impl Naive {
                         .eq(slots.iter().map(|slot| (slot.start, slot.cell.n)))
                 );
                 for slot in slots {
-                    found.insert((series, slot.start.0), (*slot.cell).clone());
+                    found.insert((series, slot.start.0), slot.cell);
                 }
             }
             let mut expected = self.cells(level, store.granularities());

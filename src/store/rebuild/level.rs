@@ -17,7 +17,7 @@ use crate::{
             names::{partition_folder, partition_start},
         },
         handle::Store,
-        histograms::map::{HistogramsOfLevel, merge_into},
+        histograms::map::{HistogramsOfLevel, merge_into, merger},
         verify::rollup::difference,
     },
 };
@@ -298,11 +298,11 @@ fn rebuild_histograms(
     (grid, coarse, todo): (&PartitionGrid, &Granularity, &Times),
 ) -> Result<(), StoreError> {
     let [mut fine, mut stored, mut computed] = [(); 3].map(|()| HistogramsOfLevel::new());
-    period.fine.histograms(series, &mut fine)?;
+    let _all = period.fine.histograms(series, &mut merger(series, &mut fine))?;
     if fine.is_empty() {
         return Ok(());
     }
-    period.coarse.histograms(series, &mut stored)?;
+    let _all = period.coarse.histograms(series, &mut merger(series, &mut stored))?;
     for ((_, start), cell) in fine {
         let slot = coarse.slot_start(UnixMillis(start)).0;
         merge_into(&mut computed, (series, slot), cell.shifted((start - slot) as u32));

@@ -22,7 +22,7 @@ use crate::{
         error::StoreError,
         file::names::JOURNAL_FILE,
         handle::{CHUNK, Store},
-        histograms::{cell_bytes::put_cell, map::HistogramsOfLevel},
+        histograms::{cell_bytes::put_cell, map::{HistogramsOfLevel, merger}},
     },
 };
 
@@ -220,7 +220,7 @@ impl Store {
                 let view = self.view_level(index, times, ids.to_vec())?;
                 let mut histograms = HistogramsOfLevel::new();
                 for id in ids {
-                    view.histograms_into(*id, &mut histograms)?;
+                    let _all = view.each_histogram(*id, &mut merger(*id, &mut histograms))?;
                     view.slots_into(*id, Columns::ALL, &mut slots)?;
                     for slot in slots.iter().filter(|slot| is_kept(slot.start)) {
                         digest.add_cell(&part, &level.name, (*id, slot.start.0), &slot.cell);

@@ -3,7 +3,10 @@
 //!
 //! Must never know: parts of series, other levels.
 
-use std::{ops::Range, sync::Arc};
+use std::{
+    ops::{ControlFlow, Range},
+    sync::Arc,
+};
 
 use super::{
     SLOTS_AT_ONCE,
@@ -18,7 +21,7 @@ use crate::{
         error::StoreError,
         handle::Store,
         head::HeadReader,
-        histograms::map::{HistogramsOfLevel, merge_into},
+        histograms::map::{HistogramVisitor, HistogramsOfLevel, merge_into},
     },
 };
 
@@ -120,22 +123,25 @@ struct MemoryCopy {
 }
 
 impl LevelView {
-    /// Adds the histograms of a series at this level to `out`.
-    pub(crate) fn histograms_into(
+    /// Passes the histograms of a series at this level to `visit`, until it breaks. A slot may have
+    /// several cells.
+    pub(crate) fn each_histogram(
         &self,
         series: SeriesId,
-        out: &mut HistogramsOfLevel,
-    ) -> Result<(), StoreError> {
-        self.documents.histograms(series, out)?;
+        visit: &mut HistogramVisitor<'_>,
+    ) -> Result<ControlFlow<()>, StoreError> {
+        if self.documents.histograms(series, visit)?.is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
         if let Some(head) = &self.head_reader {
             let mut slots = head.histogram_slots(self.range.clone())?;
             slots.retain(|slot| !self.has_absorbed(head.through, *slot));
-            head.histograms_of(series, &slots, out)?;
+            if head.histograms_of(series, &slots, visit)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
         }
-        for (key, cell) in self.histograms.range((series, i64::MIN)..=(series, i64::MAX)) {
-            merge_into(out, *key, cell.clone());
-        }
-        Ok(())
+        let mut in_memory = self.histograms.range((series, i64::MIN)..=(series, i64::MAX));
+        Ok(in_memory.try_for_each(|((_, slot), cell)| visit(*slot, cell.clone())))
     }
 
     /// Adds the frozen histograms that documents do not have.

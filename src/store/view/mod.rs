@@ -16,15 +16,17 @@ mod kinds;
 pub(crate) mod level;
 mod locations;
 
-use std::{collections::BTreeMap, ops::Range, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    ops::{ControlFlow, Range},
+};
 
 use super::{
     documents::{Columns, Slot, merge_equal},
     error::StoreError,
     handle::Store,
-    histograms::map::{HistogramsOfLevel, merge_into},
 };
-use crate::model::{GranularityIndex, HistogramSlot, Kind, SeriesId, UnixMillis};
+use crate::model::{GranularityIndex, HistogramCell, HistogramSlot, Kind, SeriesId, UnixMillis};
 use kinds::Parts;
 pub use kinds::Stretch;
 pub(crate) use level::LevelView;
@@ -206,29 +208,52 @@ impl View {
     }
 
     /// Returns the slots of a series of histograms, with those of its parts, ascending; empty for a
-    /// series of numbers. A slot that only corrects others is left out.
+    /// series of numbers. A slot that only corrects others is left out. `reserve` is called with
+    /// the bytes of each cell before the next cell is read.
     ///
     /// # Errors
-    /// When a document cannot be read.
-    pub fn histogram_slots(&self, series: SeriesId) -> Result<Vec<HistogramSlot>, StoreError> {
-        let mut cells = BTreeMap::new();
+    /// When a document cannot be read, or `reserve` fails.
+    pub fn histogram_slots<E: From<StoreError>>(
+        &self,
+        series: SeriesId,
+        reserve: &mut dyn FnMut(usize) -> Result<(), E>,
+    ) -> Result<Vec<HistogramSlot>, E> {
         let parts = self.parts.of.get(&series).into_iter().flatten().copied();
-        for id in [series].into_iter().chain(parts) {
-            let mut of_part = HistogramsOfLevel::new();
-            for level in &self.levels {
-                level.histograms_into(id, &mut of_part)?;
+        self.histograms_apart(&[series].into_iter().chain(parts).collect::<Vec<_>>(), reserve)
+    }
+
+    /// Returns the slots of stretches of a series, merged; see [`Self::histogram_slots`].
+    ///
+    /// # Errors
+    /// When a document cannot be read, or `reserve` fails.
+    pub fn histograms_apart<E: From<StoreError>>(
+        &self,
+        stretches: &[SeriesId],
+        reserve: &mut dyn FnMut(usize) -> Result<(), E>,
+    ) -> Result<Vec<HistogramSlot>, E> {
+        let (mut cells, mut fault) = (BTreeMap::<i64, HistogramCell>::new(), None);
+        let mut add = |slot: i64, cell: HistogramCell| {
+            fault = reserve(cell.bytes()).err();
+            if fault.is_some() {
+                return ControlFlow::Break(());
             }
-            for ((_, slot), cell) in of_part {
-                merge_into(&mut cells, (series, slot), cell);
+            match cells.get_mut(&slot) {
+                Some(known) => known.merge(&cell),
+                None => drop(cells.insert(slot, cell)),
+            }
+            ControlFlow::Continue(())
+        };
+        for (id, level) in stretches.iter().flat_map(|id| self.levels.iter().map(move |level| (id, level))) {
+            if level.each_histogram(*id, &mut add)?.is_break() {
+                break;
             }
         }
+        if let Some(fault) = fault {
+            return Err(fault);
+        }
         let slots = cells.into_iter().filter(|(_, cell)| cell.n > 0);
-        Ok(slots
-            .map(|((_, start), cell)| HistogramSlot {
-                start: UnixMillis(start),
-                cell: Arc::new(cell),
-            })
-            .collect())
+        let slots = slots.map(|(start, cell)| HistogramSlot { start: UnixMillis(start), cell });
+        Ok(slots.collect())
     }
 
     /// Replaces `slots` with the slots of a series without its parts.

@@ -215,10 +215,9 @@ impl Selectors<'_> {
         id: SeriesId,
         series: &mut CellSeries,
     ) -> Result<(), QueryError> {
-        let slots = view.histogram_slots(id)?;
+        let slots = view.histogram_slots(id, &mut |bytes| self.bounds.reserve(bytes))?;
         self.bounds.count_cells(slots.len())?;
-        self.bounds.reserve(slots.iter().map(|slot| slot.cell.bytes()).sum())?;
-        series.histograms.extend(slots.iter().map(TimedHistogram::of_slot));
+        series.histograms.extend(slots.into_iter().map(TimedHistogram::of_slot));
         Ok(())
     }
 

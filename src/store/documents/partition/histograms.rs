@@ -3,7 +3,7 @@
 //!
 //! Must never know: where cells come from, what the mark means.
 
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 
 use redb::{ReadOnlyTable, ReadableTable, TableDefinition, TableError, WriteTransaction};
 
@@ -15,7 +15,7 @@ use crate::{
         error::StoreError,
         histograms::{
             entries::{self, Entries},
-            map::{HistogramsOfLevel, merge_into},
+            map::HistogramVisitor,
         },
     },
 };
@@ -77,7 +77,8 @@ impl PartitionReader {
         })
     }
 
-    /// Adds the histograms of a series in the slots of a range to `out`.
+    /// Passes the histograms of a series in the slots of a range to `visit`, document by document,
+    /// until it breaks.
     ///
     /// # Errors
     /// When a row cannot be read, or is found damaged.
@@ -85,9 +86,9 @@ impl PartitionReader {
         &self,
         series: SeriesId,
         range: &Range<i64>,
-        out: &mut HistogramsOfLevel,
-    ) -> Result<(), StoreError> {
-        let Some(table) = self.histograms_table()? else { return Ok(()) };
+        visit: &mut HistogramVisitor<'_>,
+    ) -> Result<ControlFlow<()>, StoreError> {
+        let Some(table) = self.histograms_table()? else { return Ok(ControlFlow::Continue(())) };
         let (partition, grid) = (&self.partition, &self.partition.grid);
         let from = UnixMillis(range.start.max(grid.id.start.0));
         let to = UnixMillis(range.end.min(grid.end.0));
@@ -103,11 +104,13 @@ impl PartitionReader {
             })?;
             for (slot, cell) in self.sound(entries, document, series)? {
                 let start = document.0 + i64::from(slot) * grid.width_ms;
-                merge_into(out, (series, start), cell);
+                if visit(start, cell).is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
             }
             document = grid.next_document(document);
         }
-        Ok(())
+        Ok(ControlFlow::Continue(()))
     }
 
     /// Returns the cells of an intact row. The first read of a damaged row is an error, which is

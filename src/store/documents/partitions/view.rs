@@ -2,7 +2,10 @@
 //!
 //! Must never know: cells outside of documents.
 
-use std::{ops::Range, sync::Arc};
+use std::{
+    ops::{ControlFlow, Range},
+    sync::Arc,
+};
 
 use parking_lot::Mutex;
 
@@ -18,7 +21,7 @@ use crate::{
             stored::{DocumentState, StoredDocument, StoredSlot},
         },
         error::StoreError,
-        histograms::map::HistogramsOfLevel,
+        histograms::map::HistogramVisitor,
     },
 };
 
@@ -69,12 +72,18 @@ impl DocumentsView for PartitionsView {
         Ok(())
     }
 
-    fn histograms(&self, series: SeriesId, out: &mut HistogramsOfLevel) -> Result<(), StoreError> {
+    fn histograms(
+        &self,
+        series: SeriesId,
+        visit: &mut HistogramVisitor<'_>,
+    ) -> Result<ControlFlow<()>, StoreError> {
         for reader in &self.readers {
-            let outcome = reader.histograms(series, &self.range, out);
-            self.partitions.or_replace(&reader.partition, outcome)?;
+            let outcome = reader.histograms(series, &self.range, visit);
+            if self.partitions.or_replace(&reader.partition, outcome)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
         }
-        Ok(())
+        Ok(ControlFlow::Continue(()))
     }
 
     fn shells(&self, series: SeriesId, out: &mut Vec<Range<UnixMillis>>) -> Result<(), StoreError> {

@@ -34,15 +34,15 @@ impl TimedHistogram {
     }
 
     /// Returns the histograms of a stored slot.
-    pub(crate) fn of_slot(slot: &HistogramSlot) -> Self {
-        let (start, cell) = (slot.start.0, &slot.cell);
-        let first = Arc::new(cell.first.clone());
-        let last = if cell.n == 1 { first.clone() } else { Arc::new(cell.last.clone()) };
+    pub(crate) fn of_slot(slot: HistogramSlot) -> Self {
+        let (start, cell) = (slot.start.0, slot.cell);
+        let first = Arc::new(cell.first);
+        let last = if cell.n == 1 { first.clone() } else { Arc::new(cell.last) };
         Self {
             first_at: start + i64::from(cell.first_at),
             last_at: start + i64::from(cell.last_at),
             n: cell.n,
-            total: Arc::new(cell.total.clone()),
+            total: Arc::new(cell.total),
             first,
             last,
         }
