@@ -96,7 +96,8 @@ impl HeadReader {
             for slot in slot_starts {
                 let key = key(*slot, row);
                 let Some(bytes) = table.get(key).map_err(fail("read"))? else { continue };
-                let found = read(&self.histogram_damage, key, bytes.value(), |of| of as usize == lane)?;
+                let found =
+                    read(&self.histogram_damage, key, bytes.value(), |of| of as usize == lane)?;
                 for cell in found.into_values() {
                     if visit(*slot, cell).is_break() {
                         return Ok(ControlFlow::Break(()));
@@ -169,7 +170,8 @@ impl HeadWriter<'_> {
             let Some((first, slot, _)) = of_row.first() else { continue };
             let key = key(*slot, row_of(*first));
             let stored = table.get(key).map_err(fail("write"))?;
-            let stored = stored.map(|bytes| read(self.histogram_damage, key, bytes.value(), |_| true));
+            let stored =
+                stored.map(|bytes| read(self.histogram_damage, key, bytes.value(), |_| true));
             let mut merged = match stored {
                 None => Entries::new(),
                 Some(Ok(found)) if !found.is_empty() => found,

@@ -13,7 +13,7 @@ use crate::{
         histogram::{Bucket, ZERO_THRESHOLD},
     },
     setup::{self, DAY, HOUR, MINUTE, WITHIN as NOW, granularities, open_with},
-    store::{Appender, Store, error::StoreError},
+    store::{Appender, CheckpointBounds, Store, StoreError},
 };
 
 const SERIES: u32 = 6;
@@ -328,4 +328,76 @@ fn a_late_reading_takes_its_part_from_the_reading_after_it_whose_slot_is_in_a_do
         Step::Send { sender: 0, seq: 3, samples: vec![sample(200, 3)] },
     ];
     run(&GranularitySet::default(), 1, &steps);
+}
+
+fn wide_histogram() -> Histogram {
+    let mut histogram = Histogram::sketch();
+    (1..500).for_each(|value| histogram.observe(f64::from(value), 1.0));
+    histogram.positive.shrink_to_fit();
+    histogram
+}
+
+#[test]
+fn histograms_are_reserved_one_by_one_until_there_is_no_room() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, mut appender) = setup::open(dir.path(), NOW);
+    let info = setup::series("m", &[], Kind::GaugeHistogram);
+    let ids = setup::define(&mut appender, &[info], NOW);
+    let histogram = wide_histogram();
+    let mut send = |hours: i64| {
+        let mut batch = setup::samples(ids[0], []);
+        for minute in 0..10 {
+            let at = NOW.minus(hours * HOUR - minute * MINUTE);
+            batch.push_histogram(ids[0], at, histogram.clone());
+        }
+        setup::send(&mut appender, batch, NOW);
+    };
+    let all = |room: usize| {
+        let (mut asked, mut reserved) = (0, 0);
+        let level = GranularityIndex::FINEST;
+        let view = store.view(level, NOW.minus(9 * HOUR)..NOW, &ids).unwrap();
+        let found = view.histogram_slots(ids[0], &mut |bytes| {
+            (asked, reserved) = (asked + 1, reserved + bytes);
+            let file = "no room".to_owned();
+            let is_full = reserved > room;
+            if is_full { Err(StoreError::Mismatch { problem: file.clone(), file }) } else { Ok(()) }
+        });
+        (asked, found.map(|slots| slots.len()).ok())
+    };
+    // A cell has three histograms.
+    let is_refused_early = || {
+        let (asked, found) = all(7 * histogram.bytes());
+        assert!((1..4).contains(&asked) && found.is_none(), "{asked} {found:?}");
+    };
+    // In documents, in the head, and in memory.
+    send(6);
+    store.checkpoint(NOW).unwrap();
+    is_refused_early();
+    send(0);
+    assert_eq!(all(usize::MAX).1, Some(20));
+    is_refused_early();
+    store.checkpoint(NOW).unwrap();
+    assert_eq!(all(usize::MAX).1, Some(20));
+    is_refused_early();
+}
+
+#[test]
+fn a_batch_of_histograms_takes_the_room_of_its_cells_and_readings() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, mut appender) = setup::open(dir.path(), NOW);
+    let ids = setup::define(&mut appender, &[setup::series("m", &[], Kind::Histogram)], NOW);
+    let histogram = wide_histogram();
+    let mut batch = setup::samples(ids[0], []);
+    batch.push_histogram(ids[0], NOW, histogram.clone());
+    let bytes = histogram.bytes();
+    let takes = |times: usize| {
+        let bounds = CheckpointBounds { cell_bytes_max: times * bytes, journal_bytes_max: 1 << 30 };
+        let mut room = store.room(&bounds, NOW);
+        (0..4).map(|_| room.take(std::slice::from_ref(&batch))).collect::<Vec<_>>()
+    };
+    // Three histograms of the cell, one of both buckets, and the remembered reading; the room is
+    // twice the bytes from which a checkpoint is due.
+    assert_eq!(takes(5), [true, false, false, false]);
+    assert_eq!(takes(6), [true, true, false, false]);
+    assert!(takes(40).iter().all(|taken| *taken));
 }

@@ -22,7 +22,10 @@ use crate::{
         error::StoreError,
         file::names::JOURNAL_FILE,
         handle::{CHUNK, Store},
-        histograms::{cell_bytes::put_cell, map::{HistogramsOfLevel, merger}},
+        histograms::{
+            cell_bytes::put_cell,
+            map::{HistogramsOfLevel, merger},
+        },
     },
 };
 

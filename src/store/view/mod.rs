@@ -243,7 +243,9 @@ impl View {
             }
             ControlFlow::Continue(())
         };
-        for (id, level) in stretches.iter().flat_map(|id| self.levels.iter().map(move |level| (id, level))) {
+        for (id, level) in
+            stretches.iter().flat_map(|id| self.levels.iter().map(move |level| (id, level)))
+        {
             if level.each_histogram(*id, &mut add)?.is_break() {
                 break;
             }
