@@ -171,7 +171,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::model::histogram::Bucket;
+    use crate::{
+        ingest::series_cache::SeriesCache,
+        model::{SeriesId, SeriesKey, histogram::Bucket},
+    };
 
     fn varint(mut number: u64, out: &mut Vec<u8>) {
         while number >= 0x80 {
@@ -221,6 +224,35 @@ mod tests {
         int(15, 1500, &mut out);
         change(&mut out);
         TimedHistogram::read(&out).unwrap()
+    }
+
+    /// Returns the numbers of samples and of definitions of a histogram for a known series.
+    fn pushed(histogram: Result<Histogram, HistogramFault>, known: Kind) -> (usize, Vec<Kind>) {
+        let (limits, mut cache) = (SeriesLimits::default(), SeriesCache::default());
+        let find = |_: &SeriesKey| Some((SeriesId(3), known));
+        let mut rows = Rows::new(&mut cache, &find, &limits, "");
+        let describe = |kind: Kind, limits: &SeriesLimits| {
+            let key = SeriesKey::new("delays", [], limits).map_err(|fault| fault.to_string())?;
+            Ok(DescribedSeries { key, kind, is_declared: true, unit: "".into() })
+        };
+        let timed = TimedHistogram { at: UnixMillis(5), start: 0, histogram };
+        timed.push(&mut rows, Fingerprint::new(1, b"delays"), 0, describe);
+        let rows = rows.finish();
+        (rows.len(), rows.definitions().iter().map(|info| info.kind).collect())
+    }
+
+    #[test]
+    fn only_a_sound_histogram_that_is_no_stale_marker_sets_the_kind_of_a_series() {
+        let histogram = Histogram::sketch();
+        let gauge = Histogram { hint: ResetHint::Gauge, ..Histogram::sketch() };
+        let (counts, gauges) = (Kind::Histogram, Kind::GaugeHistogram);
+        assert_eq!(pushed(Ok(histogram.clone()), gauges), (1, vec![counts]));
+        assert_eq!(pushed(Ok(gauge), counts), (1, vec![gauges]));
+        assert_eq!(pushed(Ok(histogram), counts), (1, vec![]));
+        for known in [counts, gauges, Kind::DeltaHistogram] {
+            assert_eq!(pushed(Ok(Histogram::stale()), known), (1, vec![]), "{known:?}");
+            assert_eq!(pushed(Err(HistogramFault::TooManyBuckets), known), (0, vec![]));
+        }
     }
 
     #[test]

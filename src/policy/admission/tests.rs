@@ -75,3 +75,18 @@ fn while_the_clock_is_doubted_either_time_admits_a_sample() {
         assert_eq!(check(UnixMillis(0)), Err(RefusalReason::TooOld));
     }
 }
+
+#[test]
+fn a_series_takes_samples_of_another_kind_but_not_histograms_instead_of_numbers() {
+    let id = SeriesId(7);
+    for (known, sent, is_taken) in [
+        (Kind::Gauge, Kind::Counter, true),
+        (Kind::GaugeHistogram, Kind::Histogram, true),
+        (Kind::Counter, Kind::Histogram, false),
+        (Kind::GaugeHistogram, Kind::Gauge, false),
+    ] {
+        let settled = RefusalReason::settle(DefinitionVerdict::KindConflict(id, known), sent);
+        let expected = if is_taken { Ok(id) } else { Err(RefusalReason::KindConflict) };
+        assert_eq!(settled, expected, "{known:?} {sent:?}");
+    }
+}
