@@ -3,6 +3,7 @@
 mod answers;
 mod info;
 mod kinds;
+mod memory;
 mod moments;
 mod notes;
 mod peer_parser;

@@ -63,7 +63,8 @@ impl Selectors<'_> {
         for (index, position) in (0_u32..).zip(&**positions) {
             order[*position as usize] = index;
         }
-        let size = self.chunk_size(plan.cells_max, request.windows.count);
+        let has_histograms = self.has_histograms(ids)?;
+        let size = self.chunk_size((plan.cells_max, has_histograms), request.windows.count);
         for chunk in order.chunks_mut(size) {
             self.bounds.released(|| {
                 chunk.sort_unstable();

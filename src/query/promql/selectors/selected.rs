@@ -74,7 +74,8 @@ impl Selectors<'_> {
         cells_max: usize,
     ) -> Result<PlannedSeries, QueryError> {
         let (count, times) = (matching.ids.len(), request.windows.count);
-        let is_chunk = count <= self.chunk_size(cells_max, times)
+        let has_histograms = count > self.sizes.part && self.has_histograms(&matching.ids)?;
+        let is_chunk = count <= self.chunk_size((cells_max, has_histograms), times)
             && (count <= self.sizes.view || self.is_repeated(request.text));
         if request.held == Held::Chunk && !is_chunk {
             return Ok(PlannedSeries::InChunks(matching));
@@ -82,6 +83,22 @@ impl Selectors<'_> {
         let found = self.found(&matching.ids, &matching.positions, since)?;
         self.bounds.check_points(found.len(), times)?;
         Ok(PlannedSeries::Found(found))
+    }
+
+    /// Returns true when a series, or a part of a series, has native histograms.
+    pub(super) fn has_histograms(&self, ids: &[SeriesId]) -> Result<bool, QueryError> {
+        for ids in ids.chunks(CHUNK) {
+            self.bounds.check_time()?;
+            let dictionary = self.store.dictionary();
+            let is_histogram = |id: &SeriesId| dictionary.kind(*id).is_some_and(Kind::is_histogram);
+            let has_parts = dictionary.has_parts();
+            let has_part =
+                |id: &SeriesId| has_parts && dictionary.parts(*id).iter().any(is_histogram);
+            if ids.iter().any(|id| is_histogram(id) || has_part(id)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Returns the series with samples at or after a time, given their IDs and positions.

@@ -39,8 +39,15 @@ pub(super) fn cells_per_series(intervals: &[Interval], granularities: &Granulari
 
 impl Selectors<'_> {
     /// Returns the number of series of a chunk, given the maximum number of cells of a series and
-    /// the number of times.
-    pub(super) fn chunk_size(&self, cells_max: usize, times: usize) -> usize {
+    /// the number of times. Native histograms have no maximum of bytes that a chunk could rely on.
+    pub(super) fn chunk_size(
+        &self,
+        (cells_max, has_histograms): (usize, bool),
+        times: usize,
+    ) -> usize {
+        if has_histograms {
+            return self.sizes.part;
+        }
         let cells = cells_max.saturating_mul(size_of::<TimedCell>());
         let values = size_of::<Series>() + times * size_of::<f64>();
         let series_bytes = size_of::<CellSeries>() + values;
