@@ -167,10 +167,11 @@ fn over_mixed_windows(
         Series::new(series.labels.clone(), series.drop_metric, vec![ABSENT; frames.len()]);
     for (index, frame) in frames.iter().enumerate() {
         context.bounds.check_time()?;
+        let histograms = HistogramWindow::new(&series.histograms, frame.from, frame.to);
         let window = MixedWindow {
             numbers: cursor.window(cells, kind, *frame),
-            histograms: HistogramWindow::new(&series.histograms, frame.from, frame.to),
-            kind: series.histogram_kind,
+            histograms,
+            kind: histograms.kind().unwrap_or(series.histogram_kind),
             metric: series.labels.metric(),
         };
         match function(&window, index)? {

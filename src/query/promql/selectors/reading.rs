@@ -221,6 +221,34 @@ impl Selectors<'_> {
         Ok(())
     }
 
+    /// Appends the histograms of a series of several kinds; those of several kinds of histograms
+    /// keep their kind.
+    fn append_histogram_stretches(
+        &self,
+        view: &View,
+        stretches: &[Stretch],
+        series: &mut CellSeries,
+    ) -> Result<(), QueryError> {
+        let mut ids: Vec<(Kind, Vec<SeriesId>)> = Vec::new();
+        for (id, kind) in stretches.iter().filter(|(_, kind)| kind.is_histogram()) {
+            series.histogram_kind = *kind;
+            match ids.iter_mut().find(|(known, _)| known == kind) {
+                Some((_, ids)) => ids.push(*id),
+                None => ids.push((*kind, vec![*id])),
+            }
+        }
+        let (before, has_several) = (series.histograms.len(), ids.len() > 1);
+        for (kind, ids) in ids {
+            let slots = view.histograms_apart(&ids, &mut |bytes| self.bounds.reserve(bytes))?;
+            self.bounds.count_cells(slots.len())?;
+            let kind = has_several.then_some(kind);
+            let of_slot = |slot| TimedHistogram { kind, ..TimedHistogram::of_slot(slot) };
+            series.histograms.extend(slots.into_iter().map(of_slot));
+        }
+        series.histograms[before..].sort_by_key(|slot| (slot.last_at, slot.first_at));
+        Ok(())
+    }
+
     /// Appends the cells of a series of several kinds.
     fn append_stretches(
         &self,
@@ -230,11 +258,7 @@ impl Selectors<'_> {
         slots: &mut Vec<Slot>,
     ) -> Result<(), QueryError> {
         // The cells of histograms are those of their counts, which are no numbers of the series.
-        let last = stretches.iter().rfind(|(_, kind)| kind.is_histogram());
-        if let Some((_, kind)) = last {
-            series.histogram_kind = *kind;
-            self.append_histograms(view, id, series)?;
-        }
+        self.append_histogram_stretches(view, stretches, series)?;
         let stretches: Vec<_> =
             stretches.iter().filter(|(_, kind)| !kind.is_histogram()).copied().collect();
         let stretches = &stretches[..];

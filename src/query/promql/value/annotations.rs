@@ -72,6 +72,16 @@ impl<'a> Notes<'a> {
         });
     }
 
+    /// Warns of a series with several kinds of native histograms in a window.
+    pub(crate) fn warn_of_mixed_kinds(&self, metric: &str) {
+        self.warn(|| {
+            format!(
+                "encountered a mix of counter, gauge and delta histograms for metric name \
+                 {metric:?}"
+            )
+        });
+    }
+
     /// Warns of exponential and custom buckets that cannot be added.
     pub(crate) fn warn_of_mixed_buckets(&self, metric: &str) {
         self.warn(|| {

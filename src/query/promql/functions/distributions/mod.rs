@@ -92,6 +92,12 @@ pub(crate) fn call(
     arguments: &[f64],
     notes: &Notes<'_>,
 ) -> OutcomeResult {
+    let is_change = matches!(name, "delta" | "increase" | "rate" | "irate" | "idelta");
+    let depends_on_kind = is_change || matches!(name, "sum_over_time" | "avg_over_time");
+    if depends_on_kind && window.histograms.mixes_kinds() {
+        notes.warn_of_mixed_kinds(window.metric);
+        return Ok(Outcome::Nothing);
+    }
     match name {
         "delta" | "increase" | "rate" | "sum_over_time" | "avg_over_time" => {
             match window.samples() {

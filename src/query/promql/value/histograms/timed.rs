@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use crate::model::{Histogram, HistogramSlot};
+use crate::model::{Histogram, HistogramSlot, Kind};
 
 /// The histograms of a slot, or a single histogram.
 #[derive(Debug, Clone)]
@@ -21,6 +21,8 @@ pub(crate) struct TimedHistogram {
     pub(crate) first: Arc<Histogram>,
     /// The last reading.
     pub(crate) last: Arc<Histogram>,
+    /// The kind, in a series with several kinds of histograms.
+    pub(crate) kind: Option<Kind>,
 }
 
 /// A known reading: its time and value.
@@ -30,7 +32,7 @@ impl TimedHistogram {
     /// Creates the histogram of one reading.
     pub(crate) fn reading(at: i64, histogram: Arc<Histogram>) -> Self {
         let [total, first, last] = [histogram.clone(), histogram.clone(), histogram];
-        Self { first_at: at, last_at: at, n: 1, total, first, last }
+        Self { first_at: at, last_at: at, n: 1, total, first, last, kind: None }
     }
 
     /// Returns the histograms of a stored slot.
@@ -45,6 +47,7 @@ impl TimedHistogram {
             total: Arc::new(cell.total),
             first,
             last,
+            kind: None,
         }
     }
 
@@ -103,6 +106,20 @@ impl<'a> HistogramWindow<'a> {
         let count = |until: i64| ((until - slot.first_at) as f64 / spacing).floor() + 1.0;
         let before = if from > slot.first_at { count(self.from) } else { 0.0 };
         ((count(to) - before) / f64::from(slot.n)).clamp(0.0, 1.0)
+    }
+
+    /// Returns the kind of the histograms in the window; `None` when the series has one kind.
+    pub(crate) fn kind(&self) -> Option<Kind> {
+        self.slots.last()?.kind
+    }
+
+    /// Returns true when slots have increases or sums of different kinds, which have no meaning
+    /// together. Single readings of counters and gauges have one, as in Prometheus.
+    pub(crate) fn mixes_kinds(&self) -> bool {
+        let kind = self.kind();
+        let is_stored =
+            |slot: &TimedHistogram| slot.is_merged() || slot.kind == Some(Kind::DeltaHistogram);
+        self.slots.iter().any(|slot| slot.kind != kind) && self.slots.iter().any(is_stored)
     }
 
     /// Returns the number of readings in the window.
