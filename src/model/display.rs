@@ -1,6 +1,6 @@
 //! The numbers of a cell that charts display.
 
-use std::str::FromStr;
+use std::{borrow::Cow, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use super::{Cell, Kind};
 
 /// A number that is computed from a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(into = "String", try_from = "String")]
 pub enum Display {
     /// The sum divided by the number of samples.
     Avg,
@@ -29,10 +29,61 @@ pub enum Display {
     First,
     /// The last value in time.
     Last,
+    /// The value below which a share of the observations of histograms lies.
+    Percentile(Percentile),
+    /// The number of observations in each bucket of histograms.
+    Distribution,
+}
+
+/// A share of observations, in hundredths of a percent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Percentile(u16);
+
+impl Percentile {
+    /// Returns the share, from 0 to 1.
+    pub fn share(self) -> f64 {
+        f64::from(self.0) / 10_000.0
+    }
+
+    /// Parses `99.9`, with at most two decimal places.
+    fn parse(text: &str) -> Option<Self> {
+        let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
+        let is_number = |part: &str| !part.is_empty() && part.bytes().all(|c| c.is_ascii_digit());
+        if !is_number(whole) || !is_number(decimals) || decimals.len() > 2 {
+            return None;
+        }
+        let hundredths: u16 = format!("{decimals:0<2}").parse().ok()?;
+        let all = whole.parse::<u16>().ok()?.checked_mul(100)?.checked_add(hundredths)?;
+        (all <= 10_000).then_some(Self(all))
+    }
+
+    /// Returns the name, such as `p99.9`.
+    fn name(self) -> String {
+        let (whole, decimals) = (self.0 / 100, self.0 % 100);
+        match decimals {
+            0 => format!("p{whole}"),
+            _ if decimals % 10 == 0 => format!("p{whole}.{}", decimals / 10),
+            _ => format!("p{whole}.{decimals:02}"),
+        }
+    }
+}
+
+impl From<Display> for String {
+    fn from(display: Display) -> Self {
+        display.name().into_owned()
+    }
+}
+
+impl TryFrom<String> for Display {
+    type Error = String;
+
+    fn try_from(word: String) -> Result<Self, String> {
+        word.parse()
+    }
 }
 
 impl Display {
-    const ALL: [(Self, &'static str); 9] = [
+    const ALL: [(Self, &'static str); 10] = [
         (Self::Avg, "avg"),
         (Self::AvgPerSec, "avg_per_sec"),
         (Self::SumPerSec, "sum_per_sec"),
@@ -42,6 +93,7 @@ impl Display {
         (Self::Count, "count"),
         (Self::First, "first"),
         (Self::Last, "last"),
+        (Self::Distribution, "distribution"),
     ];
 
     /// Returns the default display of a kind.
@@ -69,13 +121,28 @@ impl Display {
         matches!(self, Self::AvgPerSec | Self::SumPerSec)
     }
 
-    /// Returns the name in queries.
-    pub fn name(self) -> &'static str {
-        Self::ALL.into_iter().find(|(display, _)| *display == self).map_or("", |(_, name)| name)
+    /// Returns true for a percentile.
+    pub fn is_percentile(self) -> bool {
+        matches!(self, Self::Percentile(_))
     }
 
-    /// Returns the number; `None` when the slot is empty, and for the rate of a counter's reading
-    /// without a neighbour.
+    /// Returns true when the number is computed from histograms.
+    pub fn is_of_histograms(self) -> bool {
+        matches!(self, Self::Percentile(_) | Self::Distribution)
+    }
+
+    /// Returns the name in queries.
+    pub fn name(self) -> Cow<'static, str> {
+        if let Self::Percentile(percentile) = self {
+            return percentile.name().into();
+        }
+        let named = Self::ALL.into_iter().find(|(display, _)| *display == self);
+        named.map_or("", |(_, name)| name).into()
+    }
+
+    /// Returns the number; `None` when the slot is empty, for the rate of a counter's reading
+    /// without a neighbour, and for percentiles, which a cell does not contain. A cell of histograms
+    /// counts observations.
     pub fn of_cell(self, cell: &Cell, width_ms: i64) -> Option<f64> {
         if cell.is_empty() {
             return None;
@@ -84,7 +151,8 @@ impl Display {
             // A cell that is only a correction has a sum and no sample.
             Self::Avg => cell.mean()?,
             Self::AvgPerSec | Self::SumPerSec => cell.sum / (width_ms as f64 / 1000.0),
-            Self::Total => cell.sum,
+            Self::Total | Self::Distribution => cell.sum,
+            Self::Percentile(_) => return None,
             Self::Min => cell.min,
             Self::Max => cell.max,
             Self::Count | Self::First | Self::Last if cell.n == 0 => return None,
@@ -100,10 +168,16 @@ impl FromStr for Display {
     type Err = String;
 
     fn from_str(word: &str) -> Result<Self, String> {
+        if let Some(percentile) = word.strip_prefix('p').and_then(Percentile::parse) {
+            return Ok(Self::Percentile(percentile));
+        }
         let found = Self::ALL.into_iter().find(|(_, known)| *known == word);
         found.map(|(display, _)| display).ok_or_else(|| {
             let known: Vec<_> = Self::ALL.iter().map(|(_, word)| *word).collect();
-            format!("display={word:?} is not known; use one of {}", known.join(", "))
+            format!(
+                "display={word:?} is not known; use one of {}, or a percentile such as p99.9",
+                known.join(", ")
+            )
         })
     }
 }
@@ -125,5 +199,24 @@ mod tests {
             assert_eq!(number(Display::SumPerSec, kind), Some(1.0));
         }
         assert_eq!("sum_per_sec".parse(), Ok(Display::SumPerSec));
+    }
+
+    #[test]
+    fn a_percentile_has_at_most_two_decimal_places() {
+        let read = |word: &str| word.parse::<Display>().map(String::from);
+        for (word, name) in [
+            ("p50", "p50"),
+            ("p99.9", "p99.9"),
+            ("p99.90", "p99.9"),
+            ("p99.99", "p99.99"),
+            ("p0.05", "p0.05"),
+            ("p0", "p0"),
+            ("p100", "p100"),
+        ] {
+            assert_eq!(read(word), Ok(name.to_owned()));
+        }
+        for wrong in ["p", "p.5", "p5.", "p100.01", "p99.999", "p-1", "p1e1", "p99999999", "P50"] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -6,13 +6,14 @@ use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    model::{Cell, SeriesId, SeriesInfo, UnixMillis},
+    model::{Cell, Histogram, SeriesId, SeriesInfo, UnixMillis},
     policy::coverage::Coverage,
     query::{
-        Budget, Display, QueryError, QueryLimits, Rank, Resolution, Selector, SeriesEntry,
-        SeriesMerge,
+        Budget, Display, Distribution, QueryError, QueryLimits, Rank, Resolution, Selector,
+        SeriesEntry, SeriesMerge,
         cells::axis::{Axis, AxisRequest},
         cells::coverage::coverage,
+        cells::histograms::{HistogramReader, merge_all, percentile},
         cells::reader::CellReader,
         cells::spacing::SpacingSearch,
         series::grouping::{Group, Ranking, check_lines, group},
@@ -117,6 +118,9 @@ pub struct ChartSeries {
     pub display: String,
     /// The start of each slot in Unix milliseconds and the number; `None` for an empty slot.
     pub points: Vec<Point>,
+    /// The distribution, for `display=distribution`; the points count observations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub distribution: Option<Distribution>,
 }
 
 type Point = (i64, Option<f64>);
@@ -193,11 +197,18 @@ impl LineBuilder<'_> {
         let members = groups.iter().flat_map(|group| &group.members).copied().collect();
         let reader = CellReader::new(self.store, self.budget, axis, members);
         let mut reader = reader.spreading(self.coverage);
+        let numbers = request.displays.iter().copied().chain(request.rank.and_then(|rank| rank.by));
+        let source = (self.store, self.budget);
+        let mut histogram_reader = HistogramReader::for_displays(source, axis, &groups, numbers)?;
         for group in groups {
             cells.fill(Cell::EMPTY);
             for _ in &group.members {
                 reader.merge_next(&mut cells)?;
             }
+            let histograms = match &mut histogram_reader {
+                Some(reader) => &reader.read(&group)?[..],
+                None => &[],
+            };
             let kind = group.entry.kind;
             let mut displays: Vec<_> =
                 request.displays.iter().map(|display| display.for_kind(kind)).collect();
@@ -207,19 +218,35 @@ impl LineBuilder<'_> {
             match (&mut ranking, request.rank) {
                 (Some(ranking), Some(rank)) => {
                     let display = rank.by.map_or(displays[0], |display| display.for_kind(kind));
-                    let closed = self.ended_slots();
-                    let width = closed.iter().map(|(_, width)| width).sum();
-                    // A line without numbers in ended slots is ranked by all its slots.
-                    let ended_number = display.of_cell(&merge_slots(&cells[..closed.len()]), width);
-                    let number =
-                        ended_number.or_else(|| display.of_cell(&merge_slots(&cells), width));
-                    ranking.push(number, self.group_lines(&cells, &group, &displays)?);
+                    let number = self.rank_number(display, &cells, histograms);
+                    let line = self.group_lines((&cells, histograms), &group, &displays)?;
+                    ranking.push(number, line);
                 }
-                _ => lines.extend(self.group_lines(&cells, &group, &displays)?),
+                _ => lines.extend(self.group_lines((&cells, histograms), &group, &displays)?),
             }
         }
         lines.extend(ranking.into_iter().flat_map(Ranking::finish).flatten());
         Ok(lines)
+    }
+
+    /// Returns the number by which a line is ranked: over the ended slots, or over all slots for
+    /// a line without numbers in ended slots.
+    fn rank_number(
+        &self,
+        display: Display,
+        cells: &[Cell],
+        histograms: &[Option<Histogram>],
+    ) -> Option<f64> {
+        let ended = self.ended_slots();
+        let width = ended.iter().map(|(_, width)| width).sum();
+        let number = |slots: usize| {
+            if display.is_percentile() {
+                percentile(display, merge_all(histograms.get(..slots)?).as_ref())
+            } else {
+                display.of_cell(&merge_slots(cells.get(..slots)?), width)
+            }
+        };
+        number(ended.len()).or_else(|| number(cells.len()))
     }
 
     /// Reserves the memory of the lines that are held at a time, and of one line's cells.
@@ -247,28 +274,32 @@ impl LineBuilder<'_> {
 
     fn group_lines(
         &self,
-        cells: &[Cell],
+        (cells, histograms): (&[Cell], &[Option<Histogram>]),
         group: &Group,
         displays: &[Display],
     ) -> Result<Vec<ChartSeries>, QueryError> {
         let mut lines = Vec::with_capacity(displays.len());
         for display in displays {
             let mut points = Vec::with_capacity(cells.len());
-            let chunks = self.axis.slots().chunks(SLOTS_AT_A_TIME);
-            for (slots, cells) in chunks.zip(cells.chunks(SLOTS_AT_A_TIME)) {
-                self.budget.check()?;
-                let pairs = slots.iter().zip(cells);
-                points.extend(
-                    pairs.map(|(slot, cell)| {
-                        (slot.0, group.number(*display, cell, *slot, self.now))
-                    }),
-                );
+            for (index, (slot, cell)) in self.axis.slots().iter().zip(cells).enumerate() {
+                if index % SLOTS_AT_A_TIME == 0 {
+                    self.budget.check()?;
+                }
+                let number = if display.is_percentile() {
+                    percentile(*display, histograms.get(index).and_then(Option::as_ref))
+                } else {
+                    group.number(*display, cell, *slot, self.now)
+                };
+                points.push((slot.0, number));
             }
             lines.push(ChartSeries {
                 series: group.entry.clone(),
                 merged: group.merged.then_some(group.members.len()),
-                display: display.name().to_owned(),
+                display: display.name().into_owned(),
                 points,
+                distribution: (*display == Display::Distribution)
+                    .then(|| Distribution::new(histograms, self.budget))
+                    .transpose()?,
             });
         }
         Ok(lines)

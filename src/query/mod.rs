@@ -24,6 +24,7 @@ use granary_store as store;
 mod budget;
 mod cells;
 mod chart;
+mod distribution;
 mod documents;
 mod error;
 mod expression_limits;
@@ -43,6 +44,7 @@ pub use budget::{
     Budget, QueryLimits, QueryResources, Reservation, Scheduler, Waiter, run_with_retries,
 };
 pub use chart::{ChartAnswer, ChartRequest, ChartSeries, chart};
+pub use distribution::Distribution;
 pub use documents::{
     CellLocation, DocumentRow, DocumentsAnswer, DocumentsForm, DocumentsRequest, LevelPart,
     LevelsDocument, MinuteTotals, NestedDocument, PreallocateAnswer, PreallocateRequest,

@@ -32,6 +32,7 @@ mod merging;
 mod objects;
 mod oracle;
 mod page_objects;
+mod percentiles;
 mod plan;
 mod preallocation;
 mod projects;

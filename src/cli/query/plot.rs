@@ -160,7 +160,8 @@ mod tests {
         let tags = [("host".to_owned(), "web1".to_owned())].into();
         let series =
             SeriesEntry { metric: "load".into(), tags, kind: Kind::Gauge, unit: "percent".into() };
-        let series = ChartSeries { series, merged: None, display: "avg".into(), points };
+        let (display, distribution) = ("avg".into(), None);
+        let series = ChartSeries { series, merged: None, display, points, distribution };
         ChartAnswer {
             resolution: "1m".into(),
             time_zone: None,

@@ -131,6 +131,7 @@ impl PromqlArgs {
                 merged: None,
                 display: String::new(),
                 points,
+                distribution: None,
             }
         });
         let notes = answer.warnings.into_iter().chain(answer.infos).collect();

@@ -194,7 +194,7 @@ fn unit_of(series: &ChartSeries) -> String {
     let is_rate = match &*series.display {
         "avg_per_sec" | "sum_per_sec" => true,
         "min" | "max" => *kind == Kind::Counter,
-        "count" => return String::new(),
+        "count" | "distribution" => return String::new(),
         _ => false,
     };
     let per = if is_rate && !unit.is_empty() { "/s" } else { "" };

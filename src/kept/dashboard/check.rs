@@ -146,7 +146,7 @@ mod tests {
             ("/panels/1/kind", json!("html"), "panels[1].kind: unknown variant `html`"),
             ("/panels/1/text", json!("x"), "panels[1].text: it is not allowed for charts"),
             ("/panels/1/kind", json!("text"), "panels[1].queries: it is not allowed for texts"),
-            ("/panels/1/display", json!("median"), "panels[1].display: unknown variant"),
+            ("/panels/1/display", json!("median"), "panels[1].display: display=\"median\" is not"),
             (
                 "/panels/1/queries",
                 repeated(json!({ "kind": "promql", "expression": "" }), 21),

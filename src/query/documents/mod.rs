@@ -28,6 +28,7 @@ use crate::{
         Budget, Display, QueryError, QueryLimits, Resolution, Selector, SeriesMerge,
         cells::axis::{Axis, AxisRequest},
         cells::coverage::coverage,
+        cells::histograms::{HistogramReader, percentile},
         cells::reader::CellReader,
         cells::spacing::SpacingSearch,
         documents::levels::{LevelPlan, SeriesParts, levels_document},
@@ -237,7 +238,20 @@ impl DocumentsQuery<'_> {
         self.budget.reserve(axis.len() * size_of::<Vec<DocumentRow>>())?;
         let mut by_slot: Vec<Vec<DocumentRow>> = vec![Vec::new(); axis.len()];
         let slots = || axis.slots().chunks(SLOTS_AT_A_TIME);
+        let source = (self.store, self.budget);
+        if self.request.display == Some(Display::Distribution) {
+            let message = "display=distribution needs a chart: rows show one number per slot";
+            return Err(QueryError::Invalid(message.to_owned()));
+        }
+        let mut histogram_reader =
+            HistogramReader::for_displays(source, &axis, groups, self.request.display)?;
         self.read(&axis, groups, true, |group, cells| {
+            let mut percentiles = histogram_reader
+                .as_mut()
+                .map(|reader| reader.read(group))
+                .transpose()?
+                .into_iter()
+                .flatten();
             let kind = group.entry.kind;
             let requested = self.request.display.map(|display| display.for_kind(kind));
             let display = requested.unwrap_or_else(|| Display::of_kind(kind));
@@ -249,9 +263,14 @@ impl DocumentsQuery<'_> {
                 self.budget.check()?;
                 self.budget.reserve(cells.len() * row_bytes)?;
                 for ((slot, cell), rows) in slots.iter().zip(cells).zip(rows) {
+                    let value = if display.is_percentile() {
+                        percentile(display, percentiles.next().and_then(Option::as_ref))
+                    } else {
+                        group.number(display, cell, *slot, self.now)
+                    };
                     rows.push(DocumentRow {
                         date: local_time(UnixMillis(slot.0), &zone),
-                        value: group.number(display, cell, *slot, self.now),
+                        value,
                         metric: group.entry.metric.clone(),
                         tags: group.entry.tags.clone(),
                     });

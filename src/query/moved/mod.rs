@@ -295,7 +295,7 @@ impl Ranking {
             let starts = axis.slots().iter().map(|(start, _)| *start);
             Some(MovedSeries {
                 series: SeriesEntry::new(&info),
-                display: Display::AvgPerSec.for_kind(info.kind).name().to_owned(),
+                display: Display::AvgPerSec.for_kind(info.kind).name().into_owned(),
                 score: change.score,
                 median_before: change.before,
                 mean_during: change.during,

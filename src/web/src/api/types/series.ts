@@ -1,7 +1,8 @@
 /** Series, their values, and searches for them. */
 
 /** The meaning of a series' values. */
-export type Kind = "gauge" | "counter" | "delta";
+export type Kind =
+  "gauge" | "counter" | "delta" | "histogram" | "gaugehistogram" | "deltahistogram";
 
 export type Tags = Record<string, string>;
 
@@ -35,11 +36,31 @@ export interface ChartSeries extends SeriesEntry {
   display: Display;
   /** Slot start and value; `null` for an empty slot. */
   points: [number, number | null][];
+  /** With `display=distribution`. */
+  distribution?: Distribution;
+}
+
+/** The observations of a line's histograms, in the same buckets for all slots. */
+export interface Distribution {
+  /** The lower and upper bound of each bucket; `null` for an infinite bound. */
+  bounds: [number | null, number | null][];
+  /** For each point, the number of observations in each bucket; empty without observations. */
+  counts: number[][];
 }
 
 /** The number shown for a slot. */
 export type Display =
-  "avg" | "avg_per_sec" | "sum_per_sec" | "total" | "min" | "max" | "count" | "first" | "last";
+  | "avg"
+  | "avg_per_sec"
+  | "sum_per_sec"
+  | "total"
+  | "min"
+  | "max"
+  | "count"
+  | "first"
+  | "last"
+  | "distribution"
+  | `p${number}`;
 
 /** `/api/v1/moved`: the series that differ most from the same length of time before. */
 export interface MovedAnswer {
