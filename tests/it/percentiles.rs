@@ -105,7 +105,9 @@ impl Observed {
         for (_, at, value) in self.raw.iter().filter(|(of, ..)| shape.is_none_or(|s| s == *of)) {
             slots.entry(at - at.rem_euclid(width)).or_default().push(*value);
         }
-        slots.values_mut().for_each(|values| values.sort_by(f64::total_cmp));
+        for values in slots.values_mut() {
+            values.sort_by(f64::total_cmp);
+        }
         slots
     }
 

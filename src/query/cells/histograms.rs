@@ -82,9 +82,11 @@ impl<'a> HistogramReader<'a> {
 
     /// Merges the slots of one series. Returns by how many bytes the line has grown.
     fn merge_series(&mut self, view: &View, id: SeriesId) -> Result<usize, QueryError> {
-        let slots = view.histogram_slots(id)?;
-        self.reserve(1, slots.iter().map(|slot| slot.cell.bytes()).sum())?;
-        let mut grown = 0;
+        let (mut read, mut grown) = (0, 0);
+        let slots = view.histogram_slots(id, &mut |bytes| {
+            read += bytes;
+            self.reserve(1, read)
+        })?;
         for slot in slots {
             let index = self.index_of(slot.start);
             let Some(merged) = self.merged.get_mut(index) else { continue };

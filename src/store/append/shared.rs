@@ -139,9 +139,8 @@ impl Shared {
         let unsettled = Unsettled { number, bytes, is_of_objects };
         let record = unsettled.record()?;
         // No follower applies a record that its check refuses, and the log keeps each record.
-        self.replicated.check(number, &record).map_err(|error| match error {
-            StoreError::Corrupt { problem, .. } => refused(problem),
-            other => other,
+        self.replicated.check(number, &record).map_err(|error| {
+            if let StoreError::Corrupt { problem, .. } = error { refused(problem) } else { error }
         })?;
         self.unsettled = Some(unsettled);
         self.settle(record, false, held)

@@ -205,7 +205,9 @@ impl DnsNames {
         // Name servers return records in any order.
         all.sort_by(|left, right| left.iter().cmp(right.iter()));
         let mut found = Found::default();
-        all.into_iter().for_each(|labels| found.add(|| labels));
+        for labels in all {
+            found.add(|| labels);
+        }
         Ok(found)
     }
 }

@@ -16,8 +16,8 @@ pub(super) fn inverse_normal(quantile: f64) -> f64 {
     }
     let tail = quantile.min(1.0 - quantile);
     let t = (-2.0 * tail.ln()).sqrt();
-    let above = 2.515517 + t * (0.802853 + t * 0.010328);
-    let below = 1.0 + t * (1.432788 + t * (0.189269 + t * 0.001308));
+    let above = 2.515_517 + t * (0.802_853 + t * 0.010_328);
+    let below = 1.0 + t * (1.432_788 + t * (0.189_269 + t * 0.001_308));
     let score = t - above / below;
     if quantile < 0.5 { -score } else { score }
 }

@@ -303,13 +303,14 @@ fn put_cell(cell: &TimedCell, out: &mut Vec<u8>) {
 }
 
 fn put_histogram(slot: &TimedHistogram, out: &mut Vec<u8>) {
-    let TimedHistogram { first_at, last_at, n, total, first, last } = slot;
+    let TimedHistogram { first_at, last_at, n, total, first, last, kind } = slot;
     out.extend(first_at.to_le_bytes());
     out.extend(last_at.to_le_bytes());
     out.extend(n.to_le_bytes());
     for histogram in [total, first, last] {
         histogram.encode(out);
     }
+    out.push(kind.map_or(u8::MAX, Kind::code));
 }
 
 fn decode(mut bytes: &[u8]) -> Option<(CellMatrix, Vec<String>)> {
@@ -377,7 +378,9 @@ fn histogram(bytes: &mut &[u8]) -> Option<TimedHistogram> {
     let n = u32::from_le_bytes(take(bytes)?);
     let mut next = || Histogram::decode(bytes).ok().map(Arc::new);
     let (total, first, last) = (next()?, next()?, next()?);
-    Some(TimedHistogram { first_at, last_at, n, total, first, last })
+    let [kind] = take(bytes)?;
+    let kind = Kind::ALL.get(usize::from(kind)).copied();
+    Some(TimedHistogram { first_at, last_at, n, total, first, last, kind })
 }
 
 fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {

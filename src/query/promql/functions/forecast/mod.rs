@@ -28,6 +28,7 @@ pub(super) fn function(name: &str) -> Option<RangeFunction> {
 }
 
 /// Returns the forecast value a number of seconds after the evaluation.
+#[expect(clippy::unnecessary_wraps, reason = "functions of windows return results")]
 fn forecast(window: &Window<'_>, arguments: &[f64], _: &Notes<'_>) -> WindowResult {
     let ahead = arguments.first().copied().unwrap_or(f64::NAN);
     let Some((steps, model)) = fitted(window) else { return Ok(None) };
@@ -37,6 +38,7 @@ fn forecast(window: &Window<'_>, arguments: &[f64], _: &Notes<'_>) -> WindowResu
 
 /// Returns the seconds after the evaluation until the forecast reaches a level; `None` when that is
 /// further ahead than the window's samples reach back.
+#[expect(clippy::unnecessary_wraps, reason = "functions of windows return results")]
 fn forecast_until(window: &Window<'_>, arguments: &[f64], _: &Notes<'_>) -> WindowResult {
     let level = arguments.first().copied().unwrap_or(f64::NAN);
     let Some((steps, model)) = fitted(window) else { return Ok(None) };

@@ -46,7 +46,7 @@ impl Steps {
         let mut all = vec![Samples::default(); usize::try_from(count).ok()?];
         for portion in window.portions() {
             let (n, sum) = (f64::from(portion.count()), sum_of(&portion, window));
-            let at = (portion.first().at + portion.last().at) / 2.0 - origin as f64;
+            let at = f64::midpoint(portion.first().at, portion.last().at) - origin as f64;
             let samples = all.get_mut((at / width_ms as f64) as usize);
             if let Some(samples) = samples.filter(|_| sum.is_finite()) {
                 samples.n += n;

@@ -1,3 +1,5 @@
+//! Tests of the model: against the textbook form, simulated series, and disks that are cleaned.
+
 use proptest::prelude::*;
 
 use super::*;
@@ -27,8 +29,9 @@ fn solved(mut rows: Vec<Vec<f64>>) -> Vec<f64> {
         for row in 0..n {
             let factor = rows[row][column] / rows[column][column];
             if row != column {
-                for index in column..=n {
-                    rows[row][index] -= factor * rows[column][index];
+                let pivot = rows[column].clone();
+                for (value, above) in rows[row].iter_mut().zip(pivot).skip(column) {
+                    *value -= factor * above;
                 }
             }
         }
@@ -157,7 +160,7 @@ fn quantiles_of_the_time_are_in_order_and_meet_the_values() {
     let mut noise = Noise(5);
     for sign in [1.0, -1.0] {
         let values: Vec<_> =
-            (0..400).map(|step| Some(sign * (step as f64 + 6.0 * noise.normal()))).collect();
+            (0..400).map(|step| Some(sign * (f64::from(step) + 6.0 * noise.normal()))).collect();
         let model = Model::fit(&values, &[24]).unwrap();
         let [early, median, late] =
             [0.1, 0.5, 0.9].map(|q| model.horizon_of(sign * 600.0, q).unwrap());
