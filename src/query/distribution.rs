@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     model::Histogram,
-    query::{Budget, QueryError, cells::histograms::merge_all},
+    query::{Budget, QueryError, histograms::merge_all},
 };
 
 /// Maximum number of buckets on each side of zero; more could not be drawn.
@@ -15,7 +15,7 @@ const BUCKETS_MAX: usize = 64;
 pub struct Distribution {
     /// The lower and the upper bound of each bucket, ascending; `None` for an infinite bound.
     pub bounds: Vec<(Option<f64>, Option<f64>)>,
-    /// For each slot, the number of observations in each bucket; empty without observations.
+    /// The number of observations in each bucket, by slot; empty without observations.
     pub counts: Vec<Vec<f64>>,
 }
 

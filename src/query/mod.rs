@@ -29,6 +29,7 @@ mod documents;
 mod error;
 mod expression_limits;
 mod graphite;
+mod histograms;
 mod moved;
 mod overview;
 mod pipeline;

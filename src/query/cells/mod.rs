@@ -4,7 +4,6 @@
 
 pub(super) mod axis;
 pub(super) mod coverage;
-pub(super) mod histograms;
 pub(super) mod neighbours;
 pub(super) mod reader;
 pub(super) mod spacing;

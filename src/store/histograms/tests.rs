@@ -344,10 +344,10 @@ fn histograms_are_reserved_one_by_one_until_there_is_no_room() {
     let info = setup::series("m", &[], Kind::GaugeHistogram);
     let ids = setup::define(&mut appender, &[info], NOW);
     let histogram = wide_histogram();
-    let mut send = |hours: i64| {
+    let mut send = |minutes: i64| {
         let mut batch = setup::samples(ids[0], []);
         for minute in 0..10 {
-            let at = NOW.minus(hours * HOUR - minute * MINUTE);
+            let at = NOW.minus((minutes - minute) * MINUTE);
             batch.push_histogram(ids[0], at, histogram.clone());
         }
         setup::send(&mut appender, batch, NOW);
@@ -370,10 +370,10 @@ fn histograms_are_reserved_one_by_one_until_there_is_no_room() {
         assert!((1..4).contains(&asked) && found.is_none(), "{asked} {found:?}");
     };
     // In documents, in the head, and in memory.
-    send(6);
+    send(6 * 60);
     store.checkpoint(NOW).unwrap();
     is_refused_early();
-    send(0);
+    send(10);
     assert_eq!(all(usize::MAX).1, Some(20));
     is_refused_early();
     store.checkpoint(NOW).unwrap();

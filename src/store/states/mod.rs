@@ -74,8 +74,9 @@ impl SeriesStates {
 
     /// Adds the state of a new series, whose ID is the next number.
     pub(crate) fn add(&mut self, kind: Kind) {
-        self.counters += usize::from(kind == Kind::Counter);
-        self.states.push(SeriesState::new(kind));
+        let state = SeriesState::new(kind);
+        self.counters += usize::from(state.kind == Kind::Counter);
+        self.states.push(state);
     }
 
     /// Forgets the state of a series; the next checkpoint stores the empty state.

@@ -1,3 +1,5 @@
+//! Tests of forecasts through whole expressions.
+
 use std::cell::RefCell;
 
 use super::*;

@@ -66,7 +66,7 @@ fn an_older_daemon_that_replaces_a_newer_one_gets_the_batch_again_without_histog
     assert_eq!((totals.histograms_omitted.get(), totals.batches_rejected.get()), (1, 0));
 }
 
-/// After a failure, the sender asks again what the daemon stores.
+/// The sender asks again what the daemon stores after a failure.
 #[test]
 fn a_proxy_that_answers_for_the_daemon_omits_no_histogram() {
     let (_folder, spool) = spool_with_histograms(1);
