@@ -8,11 +8,13 @@ import { promqlFetch } from "../../api/client";
 
 /** Words of the daemon that the library lacks, by a library word that fits where they fit. */
 const ADDED_WORDS: Record<string, readonly Completion[]> = {
-  abs: ["holt_winters", "integral", "max_of", "min_of"].map((label) => ({
-    label,
-    detail: "function",
-    type: "function",
-  })),
+  abs: ["forecast", "forecast_until", "holt_winters", "integral", "max_of", "min_of"].map(
+    (label) => ({
+      label,
+      detail: "function",
+      type: "function",
+    }),
+  ),
   offset: [{ label: "anchored" }, { label: "smoothed" }],
 };
 
