@@ -113,6 +113,10 @@ impl KubernetesDiscovery {
         if !api_server.is_empty() && !is_url {
             return fault(format!("api_server {api_server:?} must begin with https://"));
         }
+        let authority = api_server.split('/').nth(2).unwrap_or_default();
+        if authority.contains('@') {
+            return fault("api_server contains a user; use basic_auth".to_owned());
+        }
         if api_server.is_empty() && (self.basic_auth.is_some() || self.authorization.is_some()) {
             return fault(
                 "credentials need an api_server; without it, those of the pod are used".to_owned(),

@@ -116,10 +116,7 @@ impl Source {
             Self::Files(files) => files.read_if_changed(),
             Self::Dns(names) => names.look_up(resolver).map(Some),
             Self::Http(entry) => entry.fetch().map(Some),
-            Self::Kubernetes(cluster) => {
-                let targets = cluster.refresh()?;
-                Ok(targets.map(|targets| Found { targets, dropped: 0 }))
-            }
+            Self::Kubernetes(cluster) => cluster.refresh(),
         }
     }
 }

@@ -22,7 +22,7 @@ use std::{
 use granary_agent_kit::{Stopwatch, relabel::Labels};
 
 use self::{objects::Object, watch::Watch};
-use super::TARGETS_MAX;
+use super::Found;
 use crate::{
     config::{Job, KubernetesDiscovery, Role, Span},
     fetch::Client,
@@ -34,6 +34,8 @@ const REFRESH_INTERVAL: Duration = Duration::from_secs(1);
 const FIRST_LIST_TIMEOUT: Duration = Duration::from_secs(4);
 /// The maximum time of a request for a page of a list.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+/// The maximum size of all labels of the targets; each target repeats those of its objects.
+const LABEL_BYTES_MAX: usize = 64 << 20;
 /// The stack size of a watch; TLS needs most of it.
 const STACK_BYTES: usize = 512 << 10;
 /// The files of a pod's service account.
@@ -120,7 +122,7 @@ impl Kubernetes {
 
     /// Returns the targets, or `None` when no object has changed. The first call starts the
     /// watches, and waits for their lists. After an error, the caller keeps the previous targets.
-    pub(crate) fn refresh(&mut self) -> Result<Option<Vec<Labels>>, String> {
+    pub(crate) fn refresh(&mut self) -> Result<Option<Found>, String> {
         for watch in self.unstarted.as_mut().map_err(|fault| fault.clone())?.drain(..) {
             let shared = Arc::clone(&self.shared);
             let builder = thread::Builder::new().name("kubernetes".to_owned());
@@ -144,23 +146,31 @@ impl Kubernetes {
         if self.applied_changes == Some(state.changes) {
             return fault.map_or(Ok(None), Err);
         }
-        let targets = roles::targets(self.role, &state.objects);
         self.applied_changes = Some(state.changes);
-        if targets.len() > TARGETS_MAX {
-            return Err(format!(
-                "{} targets of the Kubernetes API, more than {TARGETS_MAX}; narrow namespaces or \
-                 selectors",
-                targets.len()
-            ));
+        let (mut found, mut bytes) = (Found::default(), 0);
+        for targets in roles::targets(self.role, &state.objects) {
+            let texts = targets.iter().flat_map(Labels::iter);
+            bytes += texts.map(|(name, value)| name.len() + value.len()).sum::<usize>();
+            if bytes > LABEL_BYTES_MAX {
+                found.dropped += targets.len() as u64;
+            } else {
+                for target in targets {
+                    found.add(|| target);
+                }
+            }
         }
-        Ok(Some(targets))
+        Ok(Some(found))
     }
 }
 
 impl Drop for Kubernetes {
     /// Ends the watches: one that waits for the API ends with its next event or its timeout.
     fn drop(&mut self) {
-        self.shared.state().has_ended = true;
+        let mut state = self.shared.state();
+        state.has_ended = true;
+        // A watch that still waits would keep them.
+        state.objects = Objects::default();
+        drop(state);
         self.shared.changed.notify_all();
     }
 }
@@ -224,7 +234,7 @@ pub(crate) fn fuzz(bytes: &[u8]) {
         if let Ok(object) = serde_json::from_slice::<Object>(bytes) {
             let part = BTreeMap::from([(object.key(), object)]);
             let objects = Objects(BTreeMap::from([((role, String::new()), part)]));
-            drop(roles::targets(role, &objects));
+            roles::targets(role, &objects).for_each(drop);
         }
     }
     drop(serde_json::from_slice::<objects::Event>(bytes));

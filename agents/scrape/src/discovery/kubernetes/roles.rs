@@ -13,10 +13,9 @@ use super::{
 };
 use crate::config::Role;
 
-/// Returns the labels of all targets of a role, in a fixed order.
-pub(super) fn targets(role: Role, objects: &Objects) -> Vec<Labels> {
-    let own = objects.all(role);
-    own.flat_map(|object| match role {
+/// Returns the labels of all targets of a role by object, in a fixed order.
+pub(super) fn targets(role: Role, objects: &Objects) -> impl Iterator<Item = Vec<Labels>> {
+    objects.all(role).map(move |object| match role {
         Role::Endpoints => endpoints::of_endpoints(object, objects),
         Role::EndpointSlice => endpoints::of_slice(object, objects),
         Role::Ingress => of_ingress(object),
@@ -24,7 +23,6 @@ pub(super) fn targets(role: Role, objects: &Objects) -> Vec<Labels> {
         Role::Pod => of_pod(object, objects),
         Role::Service => of_service(object),
     })
-    .collect()
 }
 
 fn of_pod(pod: &Object, objects: &Objects) -> Vec<Labels> {

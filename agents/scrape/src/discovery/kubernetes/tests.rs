@@ -101,7 +101,7 @@ fn changed(cluster: &mut Kubernetes) -> Vec<Labels> {
     loop {
         assert!(watch.elapsed() < Duration::from_secs(30), "the targets do not change");
         if let Ok(Some(found)) = cluster.refresh() {
-            return found;
+            return found.targets;
         }
         thread::yield_now();
     }

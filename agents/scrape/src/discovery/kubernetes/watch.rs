@@ -21,6 +21,8 @@ use crate::{
 };
 
 const PAGE_OBJECTS: usize = 500;
+/// The maximum number of pages of a list; the API may send fewer objects than a page can have.
+const PAGES_MAX: usize = 1000;
 const PAGE_BYTES_MAX: u64 = 64 << 20;
 const LIST_TIMEOUT: Duration = Duration::from_secs(30);
 /// The maximum number of objects of a watch, and their maximum memory.
@@ -83,21 +85,29 @@ impl Watch {
         let mut retry = RETRY_MIN;
         while !shared.state().has_ended {
             let clock = Stopwatch::start();
+            let was_list = self.version.is_none();
             let outcome = match self.version.clone() {
                 None => self.list(shared),
                 Some(version) => self.follow(&version, shared),
             };
-            let is_list_ok = outcome.is_ok() && clock.elapsed() < RETRY_MIN;
+            let has_lasted = clock.elapsed() >= RETRY_MIN;
             let mut state = shared.state();
-            let delay = if let Err(cause) = outcome {
+            let is_ok = outcome.is_ok();
+            if let Err(cause) = outcome {
                 state.faults.insert(self.url.clone(), cause);
-                let next = (retry * 2).min(RETRY_MAX);
-                std::mem::replace(&mut retry, next)
             } else {
                 state.faults.remove(&self.url);
+            }
+            if !was_list && has_lasted {
                 retry = RETRY_MIN;
-                // A list is followed at once; a watch that ends at once is not repeated at once.
-                if is_list_ok && self.is_listed { RETRY_MIN } else { Duration::ZERO }
+            }
+            // A list is followed at once. A watch that ends at once would make the API list all
+            // objects again and again.
+            let delay = if is_ok && (was_list || has_lasted) {
+                Duration::ZERO
+            } else {
+                let next = (retry * 2).min(RETRY_MAX);
+                std::mem::replace(&mut retry, next)
             };
             shared.changed.notify_all();
             let clock = Stopwatch::start();
@@ -110,7 +120,12 @@ impl Watch {
     /// Reads the list, and replaces the objects.
     fn list(&mut self, shared: &Shared) -> Result<(), String> {
         let (mut all, mut bytes, mut next_page) = (BTreeMap::new(), 0, String::new());
+        let mut pages = 0..PAGES_MAX;
         let version = loop {
+            if shared.state().has_ended {
+                return Ok(());
+            }
+            pages.next().ok_or("the list has too many pages")?;
             let url = format!("{}limit={PAGE_OBJECTS}&continue={}", self.url, encode(&next_page));
             let answer = self.open(&url, LIST_TIMEOUT)?.ok_or("the list has expired")?;
             let mut text = Vec::new();
@@ -133,6 +148,9 @@ impl Watch {
             }
         };
         let mut state = shared.state();
+        if state.has_ended {
+            return Ok(());
+        }
         state.objects.0.insert(self.key.clone(), all);
         state.changes += 1;
         if !std::mem::replace(&mut self.is_listed, true) {
@@ -221,12 +239,12 @@ impl Watch {
         limits
     }
 
-    /// Opens a stream, or returns `None` when the API no longer has this version. After a refusal,
-    /// the list is read again.
+    /// Opens a stream, or returns `None` when the API no longer has this version. The list is then
+    /// read again; after other refusals, the same request is repeated later.
     fn open(&mut self, url: &str, timeout: Duration) -> Result<Option<Box<dyn Read>>, String> {
         let request = FetchRequest { url, accept: "application/json", timeout };
         let (status, answer) = self.client.open(&self.job, &request)?;
-        if (400..500).contains(&status) {
+        if matches!(status, 400 | 410) {
             self.version = None;
         }
         match status {
