@@ -44,6 +44,14 @@ pub(super) fn cluster(sections: &Sections, faults: &mut Faults) -> Option<Cluste
         let shards = given.shards;
         faults.0.push(format!("cluster.shards = {shards} must be between 1 and {SHARDS_MAX}"));
     }
+    if given.shards > 1 && !sections.ingest.ha_senders.is_empty() {
+        // The choice of the sender that counts is made by each shard.
+        faults.0.push(
+            "ingest.ha_senders: senders that deliver the same samples would count twice in a \
+             cluster with several shards; use cluster.shards = 1"
+                .to_owned(),
+        );
+    }
     if given.shards > 1 && !sections.publish.uri.is_empty() {
         faults.0.push(
             "publish.uri: documents cannot be published from a cluster with several shards; use \
@@ -121,6 +129,7 @@ mod tests {
                 &format!("{uri}cluster.shards = 2\npublish.uri = 'mongodb://b'"),
                 "cannot be published",
             ),
+            (&format!("{uri}cluster.shards = 2\ningest.ha_senders = ['a-']"), "would count twice"),
             (&format!("{uri}cluster.database = 'admin'"), "cluster.database"),
             (&format!("{uri}graphite.listen = '127.0.0.1:2003'"), "graphite.listen"),
         ] {

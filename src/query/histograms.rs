@@ -52,6 +52,13 @@ impl<'a> HistogramReader<'a> {
                 entry.kind.as_str()
             )));
         }
+        if let Some(Group { entry, .. }) = groups.iter().find(|group| !group.is_one_kind) {
+            return Err(QueryError::Invalid(format!(
+                "display={} of several kinds of series in one line ({}): select one kind",
+                display.name(),
+                entry.metric
+            )));
+        }
         budget.reserve(axis.len() * size_of::<Option<Histogram>>())?;
         let merged = vec![None; axis.len()];
         Ok(Some(Self { store, budget, axis, merged, reserved: [0; 2] }))

@@ -52,13 +52,13 @@ fn quantiles_of_statsd_timers_are_within_one_percent() {
             let line = format!("wait:{value}|ms|#page:{page}");
             sender.send_to(line.as_bytes(), address).unwrap();
         }
-        let tags = ["series", "--metric", "wait", "--tags", &format!("page={page}")];
+        let tags = ["series", "--metric", "wait_distribution", "--tags", &format!("page={page}")];
         wait_until("a timer", || daemon.query(&tags)["total"] != 0);
     }
     let count = || query_value(&daemon, "sum(sum_over_time(wait_count[1h]))");
     wait_until("all timers", || count() == Some(1000.0));
     for quantile in [0.5, 0.9, 0.99] {
-        let query = format!("histogram_quantile({quantile}, sum(increase(wait[1h])))");
+        let query = format!("histogram_quantile({quantile}, sum(increase(wait_distribution[1h])))");
         let (found, exact) = (query_value(&daemon, &query).unwrap(), quantile * 1000.0);
         assert!((found / exact - 1.0).abs() < 0.01, "{quantile}: {found}");
     }

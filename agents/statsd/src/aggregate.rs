@@ -298,7 +298,9 @@ fn push_histogram(
     time_ms: i64,
 ) {
     let pairs = tags.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-    let series = Series::new(name, pairs.collect(), Kind::DeltaHistogram, "");
+    // A counter or gauge can have the name itself.
+    let metric = format!("{name}_distribution");
+    let series = Series::new(&metric, pairs.collect(), Kind::DeltaHistogram, "");
     readings.push_known(KnownReading {
         series: series.into(),
         value: histogram.count,

@@ -9,6 +9,7 @@ use actix_web::{
     dev::{ServiceRequest, ServiceResponse},
     http::{Method, StatusCode},
     middleware::Next,
+    web::Query,
 };
 
 use crate::api::answer;
@@ -46,8 +47,12 @@ fn is_of_first_shard(method: &Method, path: &str, query: &str) -> bool {
     let prefixes = ["/graphite", "/prometheus", "/api/v1"];
     let path = prefixes.iter().fold(path, |path, prefix| path.strip_prefix(prefix).unwrap_or(path));
     // The same path is in Prometheus' API, with `match[]`.
+    let has_match = || {
+        Query::<Vec<(String, String)>>::from_query(query)
+            .is_ok_and(|pairs| pairs.iter().any(|(name, _)| name == "match[]"))
+    };
     let is_own_list = path == "/series"
-        && (*method == Method::DELETE || (*method == Method::GET && !query.contains("match")));
+        && (*method == Method::DELETE || (*method == Method::GET && !has_match()));
     is_own_list || PATHS.contains(&path) || BELOW.iter().any(|below| path.starts_with(below))
 }
 
@@ -80,6 +85,7 @@ mod tests {
             (Method::GET, "/api/v1/query", "", false),
             (Method::GET, "/prometheus/api/v1/query_range", "", false),
             (Method::GET, "/api/v1/series", "match[]=up", false),
+            (Method::GET, "/api/v1/series", "metric=mongodb_matched", true),
             (Method::GET, "/api/v1/series", "metric=up", true),
             (Method::DELETE, "/api/v1/series", "metric=up", true),
             (Method::GET, "/prometheus/federate", "", true),

@@ -35,7 +35,7 @@ fn the_statsd_clients_deliver_their_measurements() {
     assert_eq!(last("shop.users_unique"), 3.0);
     assert_eq!((total("shop.wait_count"), total("shop.wait_sum")), (100.0, 5050.0));
     assert_eq!((last("shop.wait_min"), last("shop.wait_max")), (1.0, 100.0));
-    assert_eq!(total("shop.wait"), 100.0);
+    assert_eq!(total("shop.wait_distribution"), 100.0);
     assert_eq!(total("shop.block_count"), 1.0);
     let views = |tags: &str| last_and_total_of(&daemon, "page.views", tags).1;
     assert_eq!((views("page=home,env=prod"), views("page=cart,env=prod")), (10.0, 14.0));
@@ -48,6 +48,6 @@ fn the_statsd_clients_deliver_their_measurements() {
     assert_eq!(last("statsd_bad_lines_total"), 0.0);
     let kind =
         |metric: &str| daemon.query(&["series", "--metric", metric])["series"][0]["kind"].clone();
-    let kinds = [kind("shop.orders"), kind("shop.depth"), kind("shop.wait")];
+    let kinds = [kind("shop.orders"), kind("shop.depth"), kind("shop.wait_distribution")];
     assert_eq!(kinds, ["delta", "gauge", "deltahistogram"]);
 }

@@ -77,7 +77,10 @@ fn timers_histograms_and_distributions_become_native_histograms() {
         format!("{metric}{{{}}} {kind} {} {}", tags.join(","), histogram.count, histogram.sum)
     };
     let found: Vec<_> = readings.known().iter().map(text).collect();
-    assert_eq!(found, ["size{} deltahistogram 1 1", "wait{page=a} deltahistogram 4 90"]);
+    assert_eq!(
+        found,
+        ["size_distribution{} deltahistogram 1 1", "wait_distribution{page=a} deltahistogram 4 90"]
+    );
     let has_quantiles = |reading: &Reading| reading.tags.iter().any(|(name, _)| name == "quantile");
     assert!(!readings.as_slice().iter().any(has_quantiles));
 }

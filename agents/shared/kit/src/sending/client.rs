@@ -164,7 +164,7 @@ impl Client {
 
     /// Notes what the daemon announces. A response of another program, such as a proxy in front of
     /// a daemon that is down, does not change what is known about histograms.
-    fn note_announcement(&self, headers: &HeaderMap, outcome: &RequestOutcome) {
+    fn note_announcement(&self, headers: &HeaderMap, status: u16, outcome: &RequestOutcome) {
         let values = headers.get_all(ACCEPT_POST).iter();
         let values = values.filter_map(|value| value.to_str().ok());
         let flags = values.flat_map(|value| value.split(',')).map(|value| match value.trim() {
@@ -174,12 +174,9 @@ impl Client {
         });
         let announced = flags.fold(0, |all, flag| all | flag);
         let is_from_daemon = announced != 0
-            || matches!(
-                outcome,
-                RequestOutcome::Acknowledged(_)
-                    | RequestOutcome::UnknownRefs
-                    | RequestOutcome::Refused(_)
-            );
+            || matches!(outcome, RequestOutcome::Acknowledged(_) | RequestOutcome::UnknownRefs)
+            // A proxy refuses large requests with 413.
+            || (status == 400 && matches!(outcome, RequestOutcome::Refused(_)));
         let announced = if is_from_daemon {
             HAS_ANSWERED | announced
         } else {
@@ -272,7 +269,7 @@ impl Client {
                 failure: Failure::Answer,
             },
         };
-        self.note_announcement(answer.headers(), &outcome);
+        self.note_announcement(answer.headers(), status, &outcome);
         if should_renew {
             self.renew_key();
         }
