@@ -110,14 +110,14 @@ fn start_node(mongodb: u16, settings: &str) -> Daemon {
 
 /// A sender, which changes between nodes, and repeats each request at the next node until it is
 /// acknowledged.
-pub(super) struct Sender {
-    pub(super) thread: JoinHandle<u64>,
+struct Sender {
+    thread: JoinHandle<u64>,
     acknowledged: Arc<AtomicU64>,
 }
 
 impl Sender {
     /// Starts a sender of numbered requests.
-    pub(super) fn start(
+    fn start(
         urls: Vec<String>,
         stops: Arc<AtomicBool>,
         send: impl Fn(&ureq::Agent, &str, u64) -> bool + Send + 'static,
@@ -144,19 +144,17 @@ impl Sender {
         Self { thread, acknowledged }
     }
 
-    pub(super) fn wait_for_more(&self) {
+    fn wait_for_more(&self) {
         let before = self.acknowledged.load(Ordering::SeqCst);
         // The request that waits during a fault may be acknowledged late.
         wait_until("samples", || self.acknowledged.load(Ordering::SeqCst) > before + 2);
     }
 }
 
-fn send_batch(agent: &ureq::Agent, url: &str, number: u64) -> bool {
-    let samples: Vec<_> =
-        (0..SAMPLES).map(|_| json!({"metric": "numbered", "kind": "delta", "value": 1})).collect();
-    let batch = json!({"agent": "sender", "epoch": 1, "seq": number, "samples": samples});
+/// Posts batches; returns true when they were acknowledged.
+pub(super) fn post_batches(agent: &ureq::Agent, url: &str, batches: &Value) -> bool {
     let sent = agent.post(format!("{url}/api/v1/ingest")).content_type("application/json");
-    let Ok(mut response) = sent.send(batch.to_string()) else { return false };
+    let Ok(mut response) = sent.send(batches.to_string()) else { return false };
     let status = response.status().as_u16();
     let Ok(text) = response.body_mut().read_to_string() else { return false };
     assert!(matches!(status, 200 | 429 | 503), "{status}: {text}");
@@ -165,10 +163,9 @@ fn send_batch(agent: &ureq::Agent, url: &str, number: u64) -> bool {
     status == 200
 }
 
-fn send_write(agent: &ureq::Agent, url: &str, start: i64, number: u64) -> bool {
-    let sample = (start + number as i64 * 10, 1.0);
-    let body = write_request(&[series(&[("__name__", "written")], &[sample])]);
-    let body = snap::raw::Encoder::new().compress_vec(&body).unwrap();
+/// Posts series by remote write; returns true when they were acknowledged.
+pub(super) fn post_write(agent: &ureq::Agent, url: &str, all: &[Vec<u8>]) -> bool {
+    let body = snap::raw::Encoder::new().compress_vec(&write_request(all)).unwrap();
     let sent = agent.post(format!("{url}/api/v1/write")).content_type("application/x-protobuf");
     let Ok(mut response) = sent.header("Content-Encoding", "snappy").send(&body[..]) else {
         return false;
@@ -179,7 +176,19 @@ fn send_write(agent: &ureq::Agent, url: &str, start: i64, number: u64) -> bool {
     status != 503
 }
 
-pub(super) fn signal(node: &Daemon, name: &str) {
+fn send_batch(agent: &ureq::Agent, url: &str, number: u64) -> bool {
+    let samples: Vec<_> =
+        (0..SAMPLES).map(|_| json!({"metric": "numbered", "kind": "delta", "value": 1})).collect();
+    let batch = json!({"agent": "sender", "epoch": 1, "seq": number, "samples": samples});
+    post_batches(agent, url, &batch)
+}
+
+fn send_write(agent: &ureq::Agent, url: &str, start: i64, number: u64) -> bool {
+    let sample = (start + number as i64 * 10, 1.0);
+    post_write(agent, url, &[series(&[("__name__", "written")], &[sample])])
+}
+
+fn signal(node: &Daemon, name: &str) {
     let pid = node.pid().to_string();
     assert!(Command::new("kill").args([name, &pid]).status().unwrap().success());
 }
@@ -192,7 +201,7 @@ fn seconds_until(is_done: impl FnOnce()) -> f64 {
 }
 
 /// Interrupts a holder or MongoDB; returns the fault and the time without acknowledgements.
-pub(super) fn interrupt(
+fn interrupt(
     cluster: &mut Cluster,
     holder: usize,
     round: u64,
@@ -231,20 +240,23 @@ pub(super) fn interrupt(
     }
 }
 
-#[test]
-#[ignore = "needs secantusdb, a server in Python; .ci/run installs it and runs this"]
-fn each_acknowledged_sample_counts_once_whatever_is_killed_or_stopped() {
-    let mut cluster = Cluster::start("replicas = 3");
-    let (stops, start) = (Arc::new(AtomicBool::new(false)), minute());
+/// Sends batches and writes while holders, chosen for each round by `node_of`, and MongoDB are
+/// interrupted. Returns the numbers of acknowledged batches and writes.
+pub(super) fn send_through_faults(
+    cluster: &mut Cluster,
+    send_batch: impl Fn(&ureq::Agent, &str, u64) -> bool + Send + 'static,
+    send_write: impl Fn(&ureq::Agent, &str, u64) -> bool + Send + 'static,
+    node_of: impl Fn(&Cluster, u64) -> usize,
+) -> (u64, u64) {
+    let stops = Arc::new(AtomicBool::new(false));
     let batches = Sender::start(cluster.urls(), stops.clone(), send_batch);
-    let write = move |agent: &ureq::Agent, url: &str, number| send_write(agent, url, start, number);
-    let writes = Sender::start(cluster.urls(), stops.clone(), write);
+    let writes = Sender::start(cluster.urls(), stops.clone(), send_write);
     let rounds = std::env::var("GRANARY_CLUSTER_ROUNDS").ok().and_then(|text| text.parse().ok());
     for round in 0..rounds.unwrap_or(ROUNDS) {
         batches.wait_for_more();
         writes.wait_for_more();
-        let holder = cluster.wait_for_holder();
-        let (fault, seconds) = interrupt(&mut cluster, holder, round, &batches);
+        let node = node_of(cluster, round);
+        let (fault, seconds) = interrupt(cluster, node, round, &batches);
         eprintln!("{fault}: {seconds:.1} s without acknowledgements");
         for node in &cluster.nodes {
             let is_ready = || {
@@ -253,9 +265,22 @@ fn each_acknowledged_sample_counts_once_whatever_is_killed_or_stopped() {
             wait_until("all nodes to be ready", is_ready);
         }
     }
+    batches.wait_for_more();
+    writes.wait_for_more();
     stops.store(true, Ordering::SeqCst);
     let (batches, writes) = (batches.thread.join().unwrap(), writes.thread.join().unwrap());
     eprintln!("{batches} batches and {writes} writes were acknowledged");
+    (batches, writes)
+}
+
+#[test]
+#[ignore = "needs secantusdb, a server in Python; .ci/run installs it and runs this"]
+fn each_acknowledged_sample_counts_once_whatever_is_killed_or_stopped() {
+    let mut cluster = Cluster::start("replicas = 3");
+    let start = minute();
+    let write = move |agent: &ureq::Agent, url: &str, number| send_write(agent, url, start, number);
+    let node_of = |cluster: &Cluster, _| cluster.wait_for_holder();
+    let (batches, writes) = send_through_faults(&mut cluster, send_batch, write, node_of);
     for node in 0..cluster.nodes.len() {
         cluster.check(node, batches, writes);
     }

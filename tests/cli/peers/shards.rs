@@ -1,24 +1,17 @@
 //! Three real nodes with several shards of one store: kills, stops longer than a lease, ordered
 //! stops, and kills of MongoDB. Each acknowledged sample counts once, as every node answers.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
-};
-
 use serde_json::{Value, json};
 
 use super::{
-    cluster::{Cluster, LEVELS, Sender, interrupt},
+    cluster::{Cluster, LEVELS, post_batches, post_write, send_through_faults},
     wait_until,
 };
 use crate::{
     daemon::{Daemon, request},
-    remote_write::{minute, request as write_request, series},
+    remote_write::{minute, series},
 };
 
-/// The number of faults, unless the environment sets it.
-const ROUNDS: u64 = 4;
 /// The number of series of each sender, which are in all shards.
 const SERIES: u64 = 16;
 const SHARDS: u64 = 4;
@@ -30,15 +23,7 @@ fn send_batches(agent: &ureq::Agent, url: &str, number: u64) -> bool {
         let sample = json!({"metric": "numbered", "kind": "delta", "value": 1, "tags": tags});
         json!({"agent": format!("a{sender}"), "epoch": 1, "seq": number, "samples": [sample]})
     };
-    let body = Value::Array((0..SERIES).map(batch).collect()).to_string();
-    let sent = agent.post(format!("{url}/api/v1/ingest")).content_type("application/json");
-    let Ok(mut response) = sent.send(body) else { return false };
-    let status = response.status().as_u16();
-    let Ok(text) = response.body_mut().read_to_string() else { return false };
-    assert!(matches!(status, 200 | 429 | 503), "{status}: {text}");
-    let answer: Value = serde_json::from_str(&text).unwrap();
-    assert!(status != 200 || answer["refused"] == json!({}), "{answer}");
-    status == 200
+    post_batches(agent, url, &Value::Array((0..SERIES).map(batch).collect()))
 }
 
 fn send_write(agent: &ureq::Agent, url: &str, start: i64, number: u64) -> bool {
@@ -48,15 +33,7 @@ fn send_write(agent: &ureq::Agent, url: &str, start: i64, number: u64) -> bool {
         .iter()
         .map(|name| series(&[("__name__", "written"), ("name", name)], &[(at, 1.0)]))
         .collect();
-    let body = snap::raw::Encoder::new().compress_vec(&write_request(&all)).unwrap();
-    let sent = agent.post(format!("{url}/api/v1/write")).content_type("application/x-protobuf");
-    let Ok(mut response) = sent.header("Content-Encoding", "snappy").send(&body[..]) else {
-        return false;
-    };
-    let status = response.status().as_u16();
-    let Ok(text) = response.body_mut().read_to_string() else { return false };
-    assert!(matches!(status, 200 | 204 | 503), "{status}: {text}");
-    status != 503
+    post_write(agent, url, &all)
 }
 
 /// Returns the value of an instant query, as a node answers.
@@ -111,29 +88,10 @@ fn holders(url: &str) -> Vec<Option<String>> {
 #[ignore = "needs secantusdb, a server in Python; .ci/run installs it and runs this"]
 fn each_acknowledged_sample_counts_once_in_all_shards() {
     let mut cluster = Cluster::start(&format!("replicas = 2\nshards = {SHARDS}"));
-    let (stops, start) = (Arc::new(AtomicBool::new(false)), minute());
-    let batches = Sender::start(cluster.urls(), stops.clone(), send_batches);
+    let start = minute();
     let write = move |agent: &ureq::Agent, url: &str, number| send_write(agent, url, start, number);
-    let writes = Sender::start(cluster.urls(), stops.clone(), write);
-    let rounds = std::env::var("GRANARY_CLUSTER_ROUNDS").ok().and_then(|text| text.parse().ok());
-    for round in 0..rounds.unwrap_or(ROUNDS) {
-        batches.wait_for_more();
-        writes.wait_for_more();
-        let node = (round % 3) as usize;
-        let (fault, seconds) = interrupt(&mut cluster, node, round, &batches);
-        eprintln!("{fault}: {seconds:.1} s without acknowledgements");
-        for node in &cluster.nodes {
-            let is_ready = || {
-                request(&node.url, "GET", "/readyz", &[], "").is_ok_and(|(status, _)| status == 200)
-            };
-            wait_until("all nodes to be ready", is_ready);
-        }
-    }
-    batches.wait_for_more();
-    writes.wait_for_more();
-    stops.store(true, Ordering::SeqCst);
-    let (batches, writes) = (batches.thread.join().unwrap(), writes.thread.join().unwrap());
-    eprintln!("{batches} batches and {writes} writes of {SERIES} series were acknowledged");
+    let node_of = |_: &Cluster, round| (round % 3) as usize;
+    let (batches, writes) = send_through_faults(&mut cluster, send_batches, write, node_of);
     for node in &cluster.nodes {
         eprintln!("holders: {:?}", holders(&node.url));
         let counted = value(&node.url, "sum(sum_over_time(numbered[1h]))");
