@@ -4,25 +4,26 @@
 //! unless several senders number batches with its samples: its cells are then merged by time. Must
 //! never know: how cells are used, where the shards are.
 
-use std::{cell::RefCell, rc::Rc, sync::Arc};
+mod answer;
+
+use std::{cell::RefCell, rc::Rc};
 
 use serde::{Deserialize, Serialize};
 
+use self::answer::{decode, encode};
 use super::{
     Selectors,
     request::{Held, NeededCells, ReadRequest},
 };
 use crate::{
-    model::{Histogram, Kind, UnixMillis},
+    model::UnixMillis,
     policy::query_plan::{Detail, Windows},
     query::{
-        CELLS, ExpressionLimits, Labels, MatchOperator, QueryError, SeriesMatcher,
+        CELLS, ExpressionLimits, MatchOperator, QueryError, SeriesMatcher,
         promql::{
             context::bounds::Bounds,
             value::{
                 annotations::{Annotations, Notes},
-                cells::TimedCell,
-                histograms::TimedHistogram,
                 range_vector::{CellMatrix, CellSeries},
                 steps::{QueryRange, QueryTimes},
             },
@@ -35,8 +36,6 @@ use crate::{
 /// The details in the order of their numbers in a question.
 const DETAILS: [Detail; 4] =
     [Detail::Aggregates, Detail::Values, Detail::Readings, Detail::Samples];
-/// The bytes of a cell in an answer.
-const CELL_BYTES: usize = 69;
 
 /// A question for the cells of a selector.
 #[derive(Debug, Serialize, Deserialize)]
@@ -248,196 +247,9 @@ fn copy(series: &CellSeries) -> CellSeries {
     }
 }
 
-fn encode(matrix: &CellMatrix, warnings: &[String], out: &mut Vec<u8>) {
-    put_count(warnings.len(), out);
-    for warning in warnings {
-        put_text(warning, out);
-    }
-    out.extend(matrix.finest_ms.to_le_bytes());
-    put_count(matrix.widths.len(), out);
-    for (from, width) in &matrix.widths {
-        out.extend(from.to_le_bytes());
-        out.extend(width.to_le_bytes());
-    }
-    put_count(matrix.series.len(), out);
-    for series in &matrix.series {
-        put_count(series.labels.iter().count(), out);
-        for (name, value) in series.labels.iter() {
-            put_text(name, out);
-            put_text(value, out);
-        }
-        let kinds = [series.kind, series.histogram_kind].map(Kind::code);
-        out.extend([u8::from(series.drop_metric), kinds[0], kinds[1]]);
-        out.extend(series.ended_at.to_le_bytes());
-        for cells in [&series.cells, &series.counted] {
-            put_count(cells.len(), out);
-            for cell in cells {
-                put_cell(cell, out);
-            }
-        }
-        put_count(series.histograms.len(), out);
-        for slot in &series.histograms {
-            put_histogram(slot, out);
-        }
-    }
-}
-
-fn put_count(count: usize, out: &mut Vec<u8>) {
-    out.extend((count as u32).to_le_bytes());
-}
-
-fn put_text(text: &str, out: &mut Vec<u8>) {
-    put_count(text.len(), out);
-    out.extend(text.as_bytes());
-}
-
-fn put_cell(cell: &TimedCell, out: &mut Vec<u8>) {
-    let TimedCell { first_at, last_at, n, sum, min, max, first, last, m2, kind } = *cell;
-    out.extend(first_at.to_le_bytes());
-    out.extend(last_at.to_le_bytes());
-    out.extend(n.to_le_bytes());
-    for value in [sum, min, max, first, last, m2] {
-        out.extend(value.to_bits().to_le_bytes());
-    }
-    out.push(kind.map_or(u8::MAX, Kind::code));
-}
-
-fn put_histogram(slot: &TimedHistogram, out: &mut Vec<u8>) {
-    let TimedHistogram { first_at, last_at, n, total, first, last, kind } = slot;
-    out.extend(first_at.to_le_bytes());
-    out.extend(last_at.to_le_bytes());
-    out.extend(n.to_le_bytes());
-    for histogram in [total, first, last] {
-        histogram.encode(out);
-    }
-    out.push(kind.map_or(u8::MAX, Kind::code));
-}
-
-fn decode(mut bytes: &[u8]) -> Option<(CellMatrix, Vec<String>)> {
-    let bytes = &mut bytes;
-    let mut warnings = Vec::new();
-    for _ in 0..count(bytes)? {
-        warnings.push(text(bytes)?.to_owned());
-    }
-    let finest_ms = number(bytes)?;
-    let mut widths = Vec::new();
-    for _ in 0..count(bytes)? {
-        widths.push((number(bytes)?, number(bytes)?));
-    }
-    let mut series = Vec::new();
-    for _ in 0..count(bytes)? {
-        let mut labels = Vec::new();
-        for _ in 0..count(bytes)? {
-            labels.push((text(bytes)?.into(), text(bytes)?.into()));
-        }
-        let [drop_metric, kind, histogram_kind] = take(bytes)?;
-        let kind = *Kind::ALL.get(usize::from(kind))?;
-        let histogram_kind = *Kind::ALL.get(usize::from(histogram_kind))?;
-        let ended_at = number(bytes)?;
-        let (labels, drop_metric) = (Labels::new(labels), drop_metric == 1);
-        let (cells, counted) = (cells(bytes)?, cells(bytes)?);
-        let mut histograms = Vec::new();
-        for _ in 0..count(bytes)? {
-            histograms.push(histogram(bytes)?);
-        }
-        series.push(CellSeries {
-            labels,
-            drop_metric,
-            kind,
-            ended_at,
-            cells,
-            histogram_kind,
-            histograms,
-            counted,
-        });
-    }
-    Some((CellMatrix { series, widths, finest_ms }, warnings))
-}
-
-fn cells(bytes: &mut &[u8]) -> Option<Vec<TimedCell>> {
-    let count = count(bytes)?;
-    let (all, rest) = bytes.split_at_checked(count.checked_mul(CELL_BYTES)?)?;
-    *bytes = rest;
-    all.chunks_exact(CELL_BYTES).map(cell).collect()
-}
-
-fn cell(mut bytes: &[u8]) -> Option<TimedCell> {
-    let bytes = &mut bytes;
-    let (first_at, last_at) = (number(bytes)?, number(bytes)?);
-    let n = u32::from_le_bytes(take(bytes)?);
-    let mut value = || Some(f64::from_bits(u64::from_le_bytes(take(bytes)?)));
-    let [sum, min, max] = [value()?, value()?, value()?];
-    let [first, last, m2] = [value()?, value()?, value()?];
-    let [kind] = take(bytes)?;
-    let kind = Kind::ALL.get(usize::from(kind)).copied();
-    Some(TimedCell { first_at, last_at, n, sum, min, max, first, last, m2, kind })
-}
-
-fn histogram(bytes: &mut &[u8]) -> Option<TimedHistogram> {
-    let (first_at, last_at) = (number(bytes)?, number(bytes)?);
-    let n = u32::from_le_bytes(take(bytes)?);
-    let mut next = || Histogram::decode(bytes).ok().map(Arc::new);
-    let (total, first, last) = (next()?, next()?, next()?);
-    let [kind] = take(bytes)?;
-    let kind = Kind::ALL.get(usize::from(kind)).copied();
-    Some(TimedHistogram { first_at, last_at, n, total, first, last, kind })
-}
-
-fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
-    let (first, rest) = bytes.split_first_chunk::<N>()?;
-    *bytes = rest;
-    Some(*first)
-}
-
-fn number(bytes: &mut &[u8]) -> Option<i64> {
-    take(bytes).map(i64::from_le_bytes)
-}
-
-fn count(bytes: &mut &[u8]) -> Option<usize> {
-    take(bytes).map(|count| u32::from_le_bytes(count) as usize)
-}
-
-fn text<'a>(bytes: &mut &'a [u8]) -> Option<&'a str> {
-    let length = count(bytes)?;
-    let (text, rest) = bytes.split_at_checked(length)?;
-    *bytes = rest;
-    std::str::from_utf8(text).ok()
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
-
-    fn matrix(names: &[&str], value: f64) -> CellMatrix {
-        let series = |name: &&str| CellSeries {
-            labels: Labels::new(vec![("__name__".into(), (*name).into())]),
-            drop_metric: false,
-            kind: Kind::Counter,
-            ended_at: i64::MAX,
-            cells: vec![TimedCell { kind: Some(Kind::Delta), ..TimedCell::sample(5, value) }],
-            histogram_kind: Kind::GaugeHistogram,
-            histograms: vec![TimedHistogram::reading(7, Arc::new(Histogram::empty(3)))],
-            counted: Vec::new(),
-        };
-        let series = names.iter().map(series).collect();
-        CellMatrix { series, widths: vec![(0, 60_000)], finest_ms: 60_000 }
-    }
-
-    #[test]
-    fn a_matrix_comes_back_as_it_was_and_no_prefix_is_one() {
-        let stale = f64::from_bits(0x7ff0_0000_0000_0002);
-        let mut bytes = Vec::new();
-        encode(&matrix(&["a", "b"], stale), &["w".to_owned()], &mut bytes);
-        let (decoded, warnings) = decode(&bytes).unwrap();
-        assert_eq!((warnings, decoded.widths), (vec!["w".to_owned()], vec![(0, 60_000)]));
-        assert_eq!(decoded.series[1].labels.get("__name__"), "b");
-        let cell = decoded.series[1].cells[0];
-        assert_eq!((cell.last.to_bits(), cell.kind), (stale.to_bits(), Some(Kind::Delta)));
-        let slot = &decoded.series[1].histograms[0];
-        assert_eq!((slot.last_at, slot.last.schema), (7, 3));
-        assert_eq!(decoded.series[1].histogram_kind, Kind::GaugeHistogram);
-        assert!((0..bytes.len()).all(|length| decode(&bytes[..length]).is_none()));
-    }
+    use super::{answer::tests::matrix, *};
 
     #[test]
     fn series_of_all_shards_are_sorted_and_equal_ones_are_one() {
