@@ -5,18 +5,12 @@
 import type { Completion, CompletionSource } from "@codemirror/autocomplete";
 import { newCompleteStrategy } from "@prometheus-io/codemirror-promql";
 import { promqlFetch } from "../../api/client";
+import vocabulary from "./vocabulary.json";
 
-/** Words of the daemon that the library lacks, by a library word that fits where they fit. */
-const ADDED_WORDS: Record<string, readonly Completion[]> = {
-  abs: ["forecast", "forecast_until", "holt_winters", "integral", "max_of", "min_of"].map(
-    (label) => ({
-      label,
-      detail: "function",
-      type: "function",
-    }),
-  ),
-  offset: [{ label: "anchored" }, { label: "smoothed" }],
-};
+/** A function that the library offers wherever functions fit. */
+const A_FUNCTION = "abs";
+/** Keywords of the daemon that the library lacks, which fit where `offset` fits. */
+const ADDED_KEYWORDS: readonly Completion[] = [{ label: "anchored" }, { label: "smoothed" }];
 
 let sharedSource: CompletionSource | undefined;
 
@@ -29,14 +23,22 @@ export function completions(): CompletionSource {
   return sharedSource;
 }
 
-/** A source of completions with the daemon's words instead of the library's. */
+/** A source of completions with the daemon's words beside the library's. */
 export function withDaemonWords(source: CompletionSource): CompletionSource {
   return async (context) => {
     const result = await source(context);
-    return result && { ...result, options: result.options.flatMap(daemonWords) };
+    return result && { ...result, options: [...result.options, ...addedWords(result.options)] };
   };
 }
 
-function daemonWords(word: Completion): readonly Completion[] {
-  return [word, ...(ADDED_WORDS[word.label] ?? [])];
+/** The words of the daemon that the library lacks, among others that fit at the same position. */
+function addedWords(offered: readonly Completion[]): readonly Completion[] {
+  const labels = new Set(offered.map(({ label }) => label));
+  const functions = labels.has(A_FUNCTION)
+    ? vocabulary.functions.filter((label) => !labels.has(label))
+    : [];
+  return [
+    ...functions.map((label) => ({ label, detail: "function", type: "function" })),
+    ...(labels.has("offset") ? ADDED_KEYWORDS : []),
+  ];
 }
