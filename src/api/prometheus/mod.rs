@@ -28,7 +28,7 @@ use actix_web::{
     guard::GuardContext,
     http::{Method, StatusCode, header},
     middleware::Compress,
-    web::{self, Query},
+    web,
 };
 
 pub(in crate::api) use fault::Fault;
@@ -37,7 +37,7 @@ pub(crate) use params::fuzz_params;
 pub(in crate::api) use query::fault;
 pub(in crate::api) use receive::{Received, run_in_turn};
 
-use super::{answer as own_answer, query::QueryParts, scope::Scope};
+use super::{answer as own_answer, query::QueryParts, scope::Scope, shards::has_match};
 
 /// Registers the routes. `/api/v1/series` belongs to Prometheus' API when the request is a
 /// POST or has `match[]`, else to the store's own API, which is registered later.
@@ -90,9 +90,7 @@ pub(super) fn routes(mut scope: Scope<'_, QueryParts>) {
 fn is_prometheus(context: &GuardContext<'_>) -> bool {
     let head = context.head();
     let query = head.uri.query().unwrap_or_default();
-    head.method == Method::POST
-        || Query::<Vec<(String, String)>>::from_query(query)
-            .is_ok_and(|pairs| pairs.iter().any(|(name, _)| name == "match[]"))
+    head.method == Method::POST || has_match(query)
 }
 
 async fn rules_check_needs_post() -> HttpResponse {

@@ -19,6 +19,7 @@ use actix_web::{
 pub(super) use asking::{LABELS, LabelsQuestion, SERIES, SeriesQuestion};
 pub use held::{HeldShard, HeldShards};
 pub use router::ShardRouter;
+pub(super) use whole::has_match;
 pub use whole::of_all_shards;
 
 use super::{answer, body::FORM_BYTES_MAX, refusal::Refusal};

@@ -47,13 +47,15 @@ fn is_of_first_shard(method: &Method, path: &str, query: &str) -> bool {
     let prefixes = ["/graphite", "/prometheus", "/api/v1"];
     let path = prefixes.iter().fold(path, |path, prefix| path.strip_prefix(prefix).unwrap_or(path));
     // The same path is in Prometheus' API, with `match[]`.
-    let has_match = || {
-        Query::<Vec<(String, String)>>::from_query(query)
-            .is_ok_and(|pairs| pairs.iter().any(|(name, _)| name == "match[]"))
-    };
     let is_own_list = path == "/series"
-        && (*method == Method::DELETE || (*method == Method::GET && !has_match()));
+        && (*method == Method::DELETE || (*method == Method::GET && !has_match(query)));
     is_own_list || PATHS.contains(&path) || BELOW.iter().any(|below| path.starts_with(below))
+}
+
+/// Returns true when a query string has `match[]`, which the requests of Prometheus' API have.
+pub(in crate::api) fn has_match(query: &str) -> bool {
+    Query::<Vec<(String, String)>>::from_query(query)
+        .is_ok_and(|pairs| pairs.iter().any(|(name, _)| name == "match[]"))
 }
 
 /// Refuses requests that only the first shard would answer.
