@@ -6,12 +6,12 @@
 
 use std::collections::BTreeMap;
 
-use futures_util::future::try_join_all;
+use futures_util::future::{try_join, try_join_all};
 use granary_protocol::{BatchView, IngestAnswer, InvalidSamples};
 
 use super::{
     answers::{CollectFault, RowsAnswer},
-    others::{OtherShards, SentBatches, SentRows},
+    others::{OtherShards, Sending, SentBatches, SentRows},
     parts::CollectorParts,
 };
 use crate::ingest::{
@@ -55,18 +55,9 @@ where
             refused.add_invalid(invalid);
         }
     }
-    let others = try_join_all(sent);
-    let answers = match own {
-        None => others.await?,
-        Some((body, invalid)) => {
-            let here = here(DecodedBody { bson: body.into(), invalid, replace });
-            let (own, mut answers) = futures_util::future::try_join(here, others).await?;
-            answers.push(own);
-            answers
-        }
-    };
+    let own = own.map(|(body, invalid)| here(DecodedBody { bson: body.into(), invalid, replace }));
     let mut answer = IngestAnswer::default();
-    for part in answers {
+    for part in all_answers(own, sent).await? {
         add(&mut answer, part);
     }
     refused.report(&mut answer);
@@ -90,22 +81,26 @@ where
         let rows = SentRows { body: body.into(), sender: sender.into() };
         others.send_rows(shard, parts.store.project(), rows)
     };
-    let others = try_join_all(bodies.into_iter().map(send));
-    let answers = match own {
-        None => others.await?,
-        Some(body) => {
-            let (own, mut answers) = futures_util::future::try_join(here(body), others).await?;
-            answers.push(own);
-            answers
-        }
-    };
+    let sent = bodies.into_iter().map(send).collect();
     let mut whole = RowsAnswer { refused_points, ..RowsAnswer::default() };
-    for part in answers {
+    for part in all_answers(own.map(here), sent).await? {
         add(&mut whole.answer, part.answer);
         whole.refused_points += part.refused_points;
     }
     refused.report(&mut whole.answer);
     Ok(whole)
+}
+
+/// Waits for the answers of the other shards, and of the first one if it has a part.
+async fn all_answers<T>(
+    own: Option<impl Future<Output = Result<T, CollectFault>>>,
+    sent: Vec<Sending<T>>,
+) -> Result<Vec<T>, CollectFault> {
+    let others = try_join_all(sent);
+    let Some(own) = own else { return others.await };
+    let (own, mut answers) = try_join(own, others).await?;
+    answers.push(own);
+    Ok(answers)
 }
 
 /// Adds the answer of a shard.

@@ -20,12 +20,16 @@ const SAMPLE_BYTES: usize = 28;
 
 /// Returns the shard of a series.
 pub fn shard_of_series(key: &SeriesKey, shards: u16) -> u16 {
-    (xxh3_64(key.as_bytes()) % u64::from(shards.max(1))) as u16
+    shard_of(key.as_bytes(), shards)
 }
 
 /// Returns the shard of a sender that numbers its batches.
 pub fn shard_of_sender(sender: &str, shards: u16) -> u16 {
-    (xxh3_64(sender.as_bytes()) % u64::from(shards.max(1))) as u16
+    shard_of(sender.as_bytes(), shards)
+}
+
+fn shard_of(name: &[u8], shards: u16) -> u16 {
+    (xxh3_64(name) % u64::from(shards.max(1))) as u16
 }
 
 /// The rows of a request by shard.
