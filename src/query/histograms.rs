@@ -103,7 +103,7 @@ impl<'a> HistogramReader<'a> {
                 grown += merged.bytes().saturating_sub(before);
             } else {
                 grown += slot.cell.total.bytes();
-                *merged = Some(slot.cell.total.clone());
+                *merged = Some(slot.cell.total);
             }
         }
         Ok(grown)
