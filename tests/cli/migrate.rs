@@ -20,12 +20,17 @@ fn succeed(daemon: &Daemon, args: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Returns the points of all levels.
+/// Returns the points of all levels, without empty slots: the range moves with the time.
 fn charts(daemon: &Daemon) -> Vec<Value> {
     let chart = |level| {
         let args =
             ["chart", "--metric", "load", "--display", "count,max", "--merge", "--range", "1d"];
-        daemon.query(&[&args[..], &["--resolution", level]].concat())["series"].clone()
+        let answer = daemon.query(&[&args[..], &["--resolution", level]].concat());
+        let mut series = answer["series"].clone();
+        for line in series.as_array_mut().unwrap() {
+            line["points"].as_array_mut().unwrap().retain(|point| !point[1].is_null());
+        }
+        series
     };
     ["1m", "5m", "1h", "1d"].map(chart).into()
 }

@@ -98,6 +98,7 @@ impl BatchCollector {
             Some(replace) => {
                 memory.grow(BatchEncoding::Bson.memory(&body))?;
                 let views = views_of(&body, &mut memory)?;
+                note_sender_times(&views, now, parts);
                 let body = DecodedBody { bson: body.clone(), invalid: Vec::new(), replace };
                 return self.collect_decoded(&views, body, (encoding, None), parts).await;
             }
@@ -107,6 +108,7 @@ impl BatchCollector {
         if !is_own {
             check_senders(&views, senders.as_ref())?;
         }
+        note_sender_times(&views, now, parts);
         match &parts.others {
             None => {
                 self.collect_decoded(&views, decoded, (encoding, senders.as_ref()), parts).await
@@ -139,15 +141,11 @@ impl BatchCollector {
         parts: &CollectorParts,
     ) -> Result<IngestAnswer, CollectFault> {
         let DecodedBody { invalid, replace, .. } = body;
-        let now = parts.clock.now();
         let protocol_label = match encoding {
             BatchEncoding::Bson | BatchEncoding::Packed => Protocol::Native,
             BatchEncoding::Json => Protocol::Json,
             BatchEncoding::Updates => Protocol::Updates,
         };
-        if parts.clock.is_doubted() {
-            note_sender_times(views, now, parts);
-        }
         let (sender_series_max, refs_max) = session_limits(parts);
         self.sessions.borrow_mut().set_limits(sender_series_max, refs_max);
         let defined: usize = views.iter().map(|view| view.series.len()).sum();
@@ -407,8 +405,12 @@ fn check_senders(views: &[BatchView<'_>], limit: Option<&SenderLimit>) -> Result
     }
 }
 
-/// Passes the times of the senders' clocks to the clock. Samples that the daemon dated are ignored.
+/// Passes the times of the senders' clocks to a doubted clock. Samples that the daemon dated are
+/// ignored: they have the time `now`, at which the body was decoded.
 fn note_sender_times(views: &[BatchView<'_>], now: UnixMillis, parts: &CollectorParts) {
+    if !parts.clock.is_doubted() {
+        return;
+    }
     for view in views.iter().filter(|view| !view.agent.is_empty()) {
         let latest = || view.times().filter(|time| *time != now.0).max();
         if let Some(time) = Some(view.sent).filter(|sent| *sent != 0).or_else(latest) {
