@@ -93,8 +93,7 @@ test("answers have exactly the fields that the page's types declare", async ({ s
     "receivers.yml": receivers(port),
     "granary.toml": SETTINGS,
   });
-  // The documents of the hour before the last one are in files at every minute.
-  await daemon.postSamples(hostSamples(HOST, 2, 0));
+  await daemon.postSamples(hostSamples(HOST, 1, 0));
   const disk = { metric: "disk_partition_space_percent_used", time: NOW - MINUTE, value: 7 };
   await daemon.postSamples([{ ...disk, tags: { host: HOST, mount: "/" } }]);
   await daemon.postSamples([{ metric: "pulse", tags: {}, time: Date.now(), value: 1 }]);
@@ -241,7 +240,7 @@ async function requestStorage() {
   });
   const document = { metric: "system_load_1m", tags: `host=${HOST}` };
   await eventually("a document is in a file, and a cell in the head", async () => {
-    const old = await api.storedDocument({ ...document, resolution: "1m", time: NOW - 2 * HOUR });
+    const old = await api.storedDocument({ ...document, resolution: "1m", time: NOW - HOUR });
     const open = await api.storedDocument({ ...document, resolution: "1h", time: NOW - MINUTE });
     return old.document !== null && open.head.length > 0;
   });
