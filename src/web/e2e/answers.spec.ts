@@ -86,6 +86,7 @@ const api = recordingApi(values);
 const valuesWithWarnings: typeof values = new Map();
 
 test("answers have exactly the fields that the page's types declare", async ({ startDaemon }) => {
+  test.setTimeout(5 * MINUTE);
   const port = await freePort();
   const receiver = createServer((_, answer) => answer.end()).listen(port, "127.0.0.1");
   const daemon = await startDaemon({
@@ -239,11 +240,13 @@ async function requestStorage() {
     return checkpoints.length > 0 && granularities.some(({ partitions }) => partitions.length > 0);
   });
   const document = { metric: "system_load_1m", tags: `host=${HOST}` };
-  await eventually("a document is in a file, and a cell in the head", async () => {
+  const isStored = async () => {
     const old = await api.storedDocument({ ...document, resolution: "1m", time: NOW - HOUR });
     const open = await api.storedDocument({ ...document, resolution: "1h", time: NOW - MINUTE });
     return old.document !== null && open.head.length > 0;
-  });
+  };
+  // A document is written two minutes after its hour.
+  await eventually("a document is in a file, and a cell in the head", isStored, 3 * MINUTE);
 }
 
 async function requestAccess() {
