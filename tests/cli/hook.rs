@@ -14,6 +14,8 @@ use rustls::{
 };
 use serde_json::Value;
 
+use crate::ports::free_port;
+
 pub(crate) struct Hook {
     pub(crate) address: SocketAddr,
     received: Arc<Mutex<ReceivedRequests>>,
@@ -84,7 +86,7 @@ impl Hook {
 
     /// Returns an address on which no server listens yet.
     pub(crate) fn free_address() -> SocketAddr {
-        TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+        ([127, 0, 0, 1], free_port()).into()
     }
 
     /// Returns the paths and bodies of the received requests, in order.

@@ -49,6 +49,8 @@ mod notifications;
 mod outage;
 mod page;
 mod peers;
+#[path = "../support/ports.rs"]
+mod ports;
 mod printed;
 mod prometheus_api;
 mod prometheus_clients;

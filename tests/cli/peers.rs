@@ -31,7 +31,10 @@ use std::{
     time::Duration,
 };
 
-use crate::daemon::{Daemon, SECONDS, granularities};
+use crate::{
+    daemon::{Daemon, SECONDS, granularities},
+    ports::free_port,
+};
 
 /// The scrapes that a sender must make before the next step.
 const SCRAPES: u64 = 4;
@@ -111,10 +114,6 @@ impl Drop for Sender {
 pub(crate) fn need(program: &str) {
     let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output();
     assert!(found.unwrap().status.success(), "{program} is not installed; .ci/run installs it");
-}
-
-pub(crate) fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 fn test_points(daemon: &Daemon, resolution: &str, display: &str) -> Vec<f64> {

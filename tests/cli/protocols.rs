@@ -7,7 +7,10 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::daemon::{Daemon, client};
+use crate::{
+    daemon::{Daemon, client},
+    ports::free_port,
+};
 
 #[expect(clippy::disallowed_methods, reason = "samples must be near the daemon's clock")]
 pub(crate) fn now_ms() -> i64 {
@@ -203,8 +206,7 @@ fn rejections_of_otlp_are_counted_in_points() {
 
 /// Starts a daemon; returns it and the addresses of its two Graphite listeners.
 fn start_with_graphite() -> (Daemon, [String; 2]) {
-    let port = || std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let addresses = [port(), port()].map(|address| address.to_string());
+    let addresses = [free_port(), free_port()].map(|port| format!("127.0.0.1:{port}"));
     let settings = format!(
         "graphite.listen = '{}'\ngraphite.pickle_listen = '{}'\n\
          graphite.templates = ['servers.* _.host.metric*']",

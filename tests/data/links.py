@@ -1,15 +1,23 @@
 """Ports, waits and TCP proxies for scripts that run several daemons on this machine."""
 
 import http.client
+import random
 import socket
 import threading
 import time
 
 
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """Returns a port below those that Linux gives to clients: a client of a stopped server could
+    get such a port as its own and keep the server from starting again."""
+    while True:
+        with socket.socket() as s:
+            port = random.randrange(10_000, 32_000)
+            try:
+                s.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
 
 
 def wait_until(what, is_done, seconds=120):

@@ -10,7 +10,7 @@ use granary_replication::{
 use mongodb::Client;
 use tokio::runtime::Runtime;
 
-use crate::server::{Server, free_port};
+use crate::{ports::free_port, server::Server};
 
 struct OnServer {
     runtime: Runtime,

@@ -12,5 +12,7 @@ mod client;
 mod conformance;
 mod kills;
 mod node;
+#[path = "../support/ports.rs"]
+mod ports;
 mod server;
 mod toy;

@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    net::{TcpListener, TcpStream},
+    net::TcpStream,
     path::Path,
     process::{Child, Command, Stdio},
     thread,
@@ -11,15 +11,13 @@ use std::{
 
 use tempfile::TempDir;
 
+use crate::ports::free_port;
+
 /// A server, which is killed when this value is dropped.
 pub(crate) struct Server {
     pub(crate) dir: TempDir,
     pub(crate) port: u16,
     process: Option<Child>,
-}
-
-pub(crate) fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 pub(crate) fn wait_until(what: &str, seconds: u64, mut is_done: impl FnMut() -> bool) {

@@ -2,13 +2,14 @@
 
 use std::{
     fs,
-    net::TcpListener,
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
     time::{Duration, Instant},
 };
 
 use serde_json::{Value, json};
+
+use crate::ports::free_port;
 
 /// The time after which a test gives up.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -140,8 +141,7 @@ impl Daemon {
             fs::write(&path, settings).unwrap();
             path
         });
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let address = format!("127.0.0.1:{port}");
+        let address = format!("127.0.0.1:{}", free_port());
         let url = format!("{scheme}://{address}");
         Self { child: None, url, dir, config, address, agent }
     }

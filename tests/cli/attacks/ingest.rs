@@ -13,7 +13,8 @@ use super::{peak_bytes, send};
 use crate::{
     alerts,
     daemon::{Daemon, client, granary},
-    peers::{free_port, wait_until},
+    peers::wait_until,
+    ports::free_port,
     protobuf,
 };
 

@@ -11,8 +11,11 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use super::{Sender, free_port, need, wait_until};
-use crate::daemon::{Daemon, SECONDS, granularities};
+use super::{Sender, need, wait_until};
+use crate::{
+    daemon::{Daemon, SECONDS, granularities},
+    ports::free_port,
+};
 
 /// The maximum number of polls for samples that were just sent.
 const POLLS_MAX: usize = 200;

@@ -5,8 +5,8 @@ use std::{fs, process::Command};
 
 use serde_json::json;
 
-use super::{Sender, Target, free_port, need, scrape_config, wait_until};
-use crate::access::Guarded;
+use super::{Sender, Target, need, scrape_config, wait_until};
+use crate::{access::Guarded, ports::free_port};
 
 /// Returns the number of series of a metric.
 fn series(guarded: &Guarded, metric: &str) -> u64 {

@@ -12,8 +12,8 @@ use std::{
 
 use serde_json::Value;
 
-use super::{Sender, free_port, need, wait_until};
-use crate::access::Guarded;
+use super::{Sender, need, wait_until};
+use crate::{access::Guarded, ports::free_port};
 
 /// The time without an answer after which the test leaves a stranger's connection.
 const SILENCE: Duration = Duration::from_millis(100);

@@ -5,8 +5,11 @@ use std::{collections::BTreeMap, fs, process::Command};
 
 use serde_json::Value;
 
-use super::{Sender, free_port, need, wait_until};
-use crate::daemon::{Daemon, SECONDS, granularities};
+use super::{Sender, need, wait_until};
+use crate::{
+    daemon::{Daemon, SECONDS, granularities},
+    ports::free_port,
+};
 
 /// The maximum number of comparisons; samples that are missing in the last one are lost.
 const COMPARISONS_MAX: usize = 50;

@@ -1,9 +1,10 @@
 //! Random pipelines, finds, counts and `distinct`s, compared with a server of MongoDB's protocol.
 
-use super::{free_port, mongodb::start_secantus, run_script};
+use super::{mongodb::start_secantus, run_script};
 use crate::{
     daemon::{Daemon, HOURS_AND_DAYS, granularities},
     peers::wait_until,
+    ports::free_port,
 };
 
 #[test]

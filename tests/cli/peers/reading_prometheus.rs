@@ -5,9 +5,10 @@ use std::{fs, process::Command};
 use prost::Message;
 use serde_json::Value;
 
-use super::{Sender, free_port, need, wait_until};
+use super::{Sender, need, wait_until};
 use crate::{
     daemon::{Daemon, client},
+    ports::free_port,
     prometheus_api::get,
     remote_write::{V1, minute, request, series, write},
 };

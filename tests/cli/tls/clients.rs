@@ -3,13 +3,14 @@
 use std::{
     fs,
     io::{Read, Write},
-    net::{SocketAddr, TcpListener, TcpStream},
+    net::{SocketAddr, TcpStream},
     process::{Child, Command, Stdio},
 };
 
 use serde_json::{Value, json};
 
 use super::{Authority, TlsDaemon, run, text_of};
+use crate::ports::free_port;
 
 #[test]
 fn samples_and_queries_pass_over_https() {
@@ -40,8 +41,8 @@ fn line_client(served: &TlsDaemon, port: SocketAddr, args: &[&str]) -> Child {
     client.args(args).spawn().unwrap()
 }
 
-fn free_port() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+fn free_address() -> SocketAddr {
+    ([127, 0, 0, 1], free_port()).into()
 }
 
 /// Returns the number of series in the store.
@@ -52,7 +53,7 @@ fn series(served: &TlsDaemon) -> u64 {
 
 #[test]
 fn with_an_authority_for_clients_graphite_requires_a_certificate() {
-    let (port, dir) = (free_port(), tempfile::tempdir().unwrap());
+    let (port, dir) = (free_address(), tempfile::tempdir().unwrap());
     let clients = Authority::new(dir.path(), "clients");
     clients.sign("relay");
     let (ca, relay) = (clients.file("pem"), dir.path().join("relay").display().to_string());
@@ -73,7 +74,7 @@ fn with_an_authority_for_clients_graphite_requires_a_certificate() {
 
 #[test]
 fn with_access_control_a_graphite_client_needs_a_name_with_the_scope_ingest() {
-    let (port, dir) = (free_port(), tempfile::tempdir().unwrap());
+    let (port, dir) = (free_address(), tempfile::tempdir().unwrap());
     let clients = Authority::new(dir.path(), "clients");
     let ca = clients.file("pem");
     for name in ["relay", "reader", "stranger"] {
@@ -131,7 +132,7 @@ fn with_access_control_a_graphite_client_needs_a_name_with_the_scope_ingest() {
 
 #[test]
 fn graphite_lines_pass_over_tls() {
-    let port = free_port();
+    let port = free_address();
     let served = TlsDaemon::start(&format!("[graphite]\ntls_listen = '{port}'\n"));
     let mut client = line_client(&served, port, &[]);
     let mut lines = client.stdin.take().unwrap();

@@ -9,7 +9,10 @@ use std::{
 };
 
 use super::{TlsDaemon, run};
-use crate::peers::{free_port, need, relay_is_ready};
+use crate::{
+    peers::{need, relay_is_ready},
+    ports::free_port,
+};
 
 /// The process of a sender, which is killed when this value is dropped.
 struct Peer(Child);
