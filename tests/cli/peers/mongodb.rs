@@ -5,8 +5,11 @@ use std::{
     process::{Command, Stdio},
 };
 
-use super::{Sender, free_port, last_and_total_of, python, run_script, wait_until};
-use crate::daemon::{Daemon, request};
+use super::{Sender, last_and_total_of, python, run_script, wait_until};
+use crate::{
+    daemon::{Daemon, request},
+    ports::free_port,
+};
 
 /// Starts secantus, which is installed next to the Python that `.ci/run` creates.
 pub(super) fn start_secantus(port: u16, storage: &Path, log: &Path) -> Sender {
@@ -26,18 +29,17 @@ impl Server {
         std::fs::create_dir(dir.path().join("db")).unwrap();
         let mut server = Self { dir, port: free_port(), process: None };
         server.restart();
+        run_script("mongodb_tables.py", &[&server.port.to_string()]);
         server
     }
 
     pub(super) fn restart(&mut self) {
         let path = |name: &str| self.dir.path().join(name);
         let (port, log, storage) = (self.port, path("server.log"), path("db"));
-        let start = || start_with(port, &storage, &log, &["--sync-on-commit"]);
-        let mut process = start();
+        let mut process = start_with(port, &storage, &log, &["--sync-on-commit"]);
         wait_until("the server", || {
-            // A connection of a client can have the port for a while; then the server ends.
-            if process.0.try_wait().unwrap().is_some() {
-                process = start();
+            if let Some(status) = process.0.try_wait().unwrap() {
+                panic!("the server ended ({status}): {}", std::fs::read_to_string(&log).unwrap());
             }
             std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
         });
