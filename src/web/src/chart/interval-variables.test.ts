@@ -7,6 +7,7 @@ it("fills in the width of slots and the length of the window", () => {
   expect(fill("increase(a[${__interval}]) / $__range_s")).toBe("increase(a[300s]) / 86400");
   expect(fill("avg_over_time(a[$__range])")).toBe("avg_over_time(a[86400s])");
   expect(fill("a * $__interval_ms")).toBe("a * 300000");
+  expect(fill("a * $__rate_interval_ms")).toBe("a * 600000");
 });
 
 it("leaves other variables as they are", () => {

@@ -12,6 +12,7 @@ export function fillIntervals(expression: string, slotMs: number, windowMs: numb
     __interval: `${slot}s`,
     __interval_ms: String(slotMs),
     __rate_interval: `${RATE_SLOTS * slot}s`,
+    __rate_interval_ms: String(RATE_SLOTS * slotMs),
     __range: `${length}s`,
     __range_s: String(length),
     __range_ms: String(length * 1000),

@@ -18,6 +18,13 @@ it("writes sums of several arguments, and labels to keep, in PromQL", () => {
   expect(plainPromql('label_del(up, "pod")')).toBe("max without (pod) (up)");
 });
 
+it("writes lengths in milliseconds as numbers, and moves offsets to selectors", () => {
+  expect(plainPromql("m * 1h_ms / 5m_ms")).toBe("m * 3600000 / 300000");
+  expect(plainPromql("rate(m[1h_ms])")).toBe("rate(m[1h])");
+  expect(plainPromql("m1h_ms + x_5m_ms")).toBe("m1h_ms + x_5m_ms");
+  expect(plainPromql("sum(increase(m)) offset 1d")).toBe("sum(increase(m[$__interval] offset 1d))");
+});
+
 it("leaves PromQL as it is", () => {
   for (const text of [
     'sum by (a) (rate(m{x="a,b(\\"",y=~"c"}[5m])) > 0',

@@ -1,19 +1,40 @@
 /** Expressions of MetricsQL with a plain meaning, in PromQL. Pure. */
 
+import { withOffsetsInside } from "./offsets";
+
 /** Functions of windows; MetricsQL adds a window of one step when it is missing. */
 const OF_WINDOWS = /^(?:rate|irate|increase|delta|idelta|deriv|changes|resets|\w+_over_time)$/;
 const SELECTOR =
   /^(?:[a-zA-Z_:][\w:]*)?(?:\s*\{(?:[^{}"']|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')*\})?$/;
+/** `1h_ms`: an hour in milliseconds. */
+const LENGTH_IN_MS = /^(\d+)(ms|[smhdwy])_ms\b/;
 const STRING = /^"(?:[^"\\]|\\.)*"$|^'(?:[^'\\]|\\.)*'$/;
 
-/** Rewrites calls from the innermost to the outermost. */
+const UNITS_MS: Record<string, number> = {
+  ...{ ms: 1, s: 1000, m: 60_000, h: 3_600_000 },
+  ...{ d: 86_400_000, w: 7 * 86_400_000, y: 365 * 86_400_000 },
+};
+
+/** Rewrites an expression. */
 export function plainPromql(text: string): string {
+  return withOffsetsInside(withPlainCalls(text));
+}
+
+/** Rewrites calls from the innermost to the outermost, and lengths of time in milliseconds. */
+function withPlainCalls(text: string): string {
   let written = "";
   for (let at = 0; at < text.length;) {
     const end = endOfString(text, at);
     if (end > at) {
       written += text.slice(at, end);
       at = end;
+      continue;
+    }
+    const [length = "", count, unit = ""] = LENGTH_IN_MS.exec(text.slice(at)) ?? [];
+    if (length && !/[\w$:.]/.test(text.charAt(at - 1))) {
+      const isWindow = /[[:]\s*$/.test(written);
+      written += isWindow ? `${count}${unit}` : String(Number(count) * (UNITS_MS[unit] ?? 1));
+      at += length.length;
       continue;
     }
     const [name = ""] = /^[a-zA-Z_:][\w:]*/.exec(text.slice(at)) ?? [];
@@ -27,7 +48,7 @@ export function plainPromql(text: string): string {
       continue;
     }
     const [grouping = ""] = /^\s*(?:by|without)\s*\([^()]*\)/.exec(text.slice(args.end)) ?? [];
-    const { call, isGrouped } = callOf(name + open, args.list.map(plainPromql), grouping);
+    const { call, isGrouped } = callOf(name + open, args.list.map(withPlainCalls), grouping);
     written += call;
     at = args.end + (isGrouped ? grouping.length : 0);
   }
