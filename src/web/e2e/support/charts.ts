@@ -59,10 +59,13 @@ export async function chooseZone(page: Page, zone: string): Promise<void> {
 export async function chooseFromMenu(page: Page, title: string, item: string): Promise<void> {
   await chartOf(page, title).getByRole("button", { name: "More", exact: true }).click();
   await chartOf(page, title)
-    .getByRole(/^(Log|Stack|Heat|Compare)/.test(item) ? "menuitemcheckbox" : "menuitem", {
-      name: item,
-      exact: true,
-    })
+    .getByRole(
+      /^(Log|Stack|Heat|Compare|Difference)/.test(item) ? "menuitemcheckbox" : "menuitem",
+      {
+        name: item,
+        exact: true,
+      },
+    )
     .click();
 }
 

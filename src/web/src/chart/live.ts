@@ -59,6 +59,8 @@ export class LiveChart implements Follower {
   /** The earlier time whose values are drawn as ghost lines. */
   readonly comparison: ReadonlySignal<Comparison | undefined>;
   /** True if the chart has enough lines to be a heat map, unless the reader chose otherwise. */
+  /** True if the chart draws the difference from the earlier time. */
+  readonly isDifference: ReadonlySignal<boolean>;
   readonly isHeatByDefault: ReadonlySignal<boolean>;
   readonly isHeat: ReadonlySignal<boolean>;
   /** The legend; the same object while all rows are equal. */
@@ -86,7 +88,10 @@ export class LiveChart implements Follower {
     const id = computed(() => this.spec.value.id);
     this.state = steady(() => readState(address.value.params, id.value));
     this.comparison = computed(() => (this.isStacked.value ? undefined : this.state.value.compare));
-    this.loader = new Loader(frame, this.spec, this.comparison);
+    this.isDifference = computed(
+      () => this.comparison.value !== undefined && this.state.value.diff,
+    );
+    this.loader = new Loader(frame, this.spec, this.comparison, this.isDifference);
     this.isStacked = computed(() => this.state.value.stacked ?? this.spec.value.stacked);
     this.isLog = computed(() => this.state.value.log ?? this.spec.value.log);
     this.rows = steady(() => this.legendRows());
@@ -114,6 +119,8 @@ export class LiveChart implements Follower {
     if (thresholds) return [...thresholds];
     if (!data || derive || this.isStacked.value) return [];
     return thresholdsOf(alertLines.value, queries, data.series);
+    // Thresholds are of the values, not of their differences.
+    if (this.isDifference.value) return [];
   }
 
   private legendRows(): LegendRow[] {

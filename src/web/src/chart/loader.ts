@@ -6,7 +6,7 @@ import { isSame } from "../model/same";
 import type { Window } from "../model/timeframe";
 import { withDrawnPart, type ChartData, type Failure } from "./data";
 import type { TimeFrame } from "./frame";
-import { earlierWindow, withGhosts, type Comparison } from "./compare";
+import { earlierWindow, withDifference, withGhosts, type Comparison } from "./compare";
 import { load } from "./load";
 import { dataSpecOf, type ChartRequest, type ChartSpec } from "./chart-spec";
 
@@ -30,6 +30,8 @@ export class Loader {
     private readonly frame: TimeFrame,
     private readonly spec: ReadonlySignal<ChartSpec>,
     private readonly comparison: ReadonlySignal<Comparison | undefined>,
+    /** True for the difference from the other time in place of both lines. */
+    private readonly isDifference: ReadonlySignal<boolean> = signal(false),
   ) {}
 
   /** Loads until the returned function is called. */
@@ -41,8 +43,12 @@ export class Loader {
       const { display: frameDisplay } = this.frame.choice.value;
       const spec = dataSpec.value;
       const comparison = this.comparison.value;
+      const isDifference = this.isDifference.value;
       if (!this.isNear.value) return;
-      const key = JSON.stringify([spec, window, frameDisplay, refreshCount, comparison]);
+      const key = JSON.stringify([
+        ...[spec, window, frameDisplay, refreshCount],
+        ...[comparison, isDifference],
+      ]);
       // The chart left the viewport and returned: its data is loaded or requested.
       if (key === this.requestKey) return;
       this.requestKey = key;
@@ -52,7 +58,7 @@ export class Loader {
       const request = { ...spec, window, frameDisplay, onFailures };
       void this.requestData(
         request,
-        JSON.stringify([spec, frameDisplay, comparison]),
+        JSON.stringify([spec, frameDisplay, comparison, isDifference]),
         abort.signal,
       );
     });
@@ -81,21 +87,19 @@ export class Loader {
     const needsPreview =
       dataSpec !== this.loadedSpec || !drawnWindow || isDistant(drawnWindow, request.window);
     const comparison = this.comparison.peek();
+    const isDifference = this.isDifference.peek();
     const setData = (data: ChartData, earlier?: ChartData) => {
       if (signal.aborted) return;
       const { derive } = this.spec.peek();
       const derived = (loaded: ChartData) => (derive ? derive.series(loaded) : loaded);
       this.loadedSpec = dataSpec;
       const drawn = withDrawnPart(derived(data));
-      this.data.value = withGhosts(drawn, earlier && derived(earlier), comparison);
+      const both = withGhosts(drawn, earlier && derived(earlier), comparison);
+      this.data.value = isDifference ? withDifference(both, comparison) : both;
     };
     try {
-      const earlierRequest = comparison && {
-        ...request,
-        window: earlierWindow(request.window, comparison),
-        band: false,
-        onFailures: undefined,
-      };
+      const window = comparison && earlierWindow(request.window, comparison);
+      const earlierRequest = window && { ...request, window, band: false, onFailures: undefined };
       const [data, earlier] = await Promise.all([
         load(request, signal, needsPreview ? (preview) => setData(preview) : undefined),
         earlierRequest && load(earlierRequest, signal),

@@ -7,7 +7,7 @@ import { Dialog, ErrorLine } from "../parts/dialog";
 import { Icon } from "../parts/icon";
 import type { ChartSource } from "../rules/of-chart";
 import type { RuleDialogProps } from "../rules/rule-dialog";
-import { COMPARISONS } from "./compare";
+import { comparisonItems } from "./compare-items";
 import type { LiveChart } from "./live";
 import { Menu } from "./menu";
 import { linkTo, savePicture, saveTable } from "./save";
@@ -60,13 +60,7 @@ export function More({ live, changeState }: MoreProps) {
             onSelect: () =>
               changeState({ heat: unlessDefault(!isHeat, live.isHeatByDefault.peek()) }),
           },
-          ...COMPARISONS.map(({ value, label }) => ({
-            label: `Compare with ${label}`,
-            checked: live.comparison.value === value,
-            disabled: isStacked,
-            onSelect: () =>
-              changeState({ compare: live.comparison.peek() === value ? undefined : value }),
-          })),
+          ...comparisonItems(live, changeState),
           {
             label: "What moved?",
             onSelect: () => live.openMoved(window().start, window().end),

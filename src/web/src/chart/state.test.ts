@@ -17,7 +17,8 @@ describe("the reader's changes of a chart", () => {
     const flags = {
       log: false,
       stacked: true,
-      compare: "1w" as const,
+      compare: "@1795000000000" as const,
+      diff: true,
       heat: false,
       legend: true,
       full: true,

@@ -1,4 +1,4 @@
-import { COMPARISONS, type Comparison } from "./compare";
+import { readComparison, type Comparison } from "./compare";
 
 /**
  * The reader's changes to one chart: shown series, axis, full screen. The address contains them, so
@@ -14,6 +14,8 @@ export interface ChartState {
   stacked: boolean | undefined;
   /** The earlier time that is drawn too. */
   compare: Comparison | undefined;
+  /** True for the difference from the earlier time in place of both lines. */
+  diff: boolean;
   /** True for a heat map; `undefined` until the reader chooses. */
   heat: boolean | undefined;
   /** True for an unfolded legend; `undefined` until the reader chooses. */
@@ -56,7 +58,8 @@ export function readState(params: URLSearchParams, id: string): ChartState {
     hide: readHashes(params.get(`hide.${id}`)),
     log: readFlag(params.get(`log.${id}`)),
     stacked: readFlag(params.get(`stacked.${id}`)),
-    compare: COMPARISONS.find(({ value }) => value === params.get(`compare.${id}`))?.value,
+    compare: readComparison(params.get(`compare.${id}`)),
+    diff: params.get(`diff.${id}`) === "1",
     heat: readFlag(params.get(`heat.${id}`)),
     legend: readFlag(params.get(`legend.${id}`)),
     full: params.get("full") === id,
@@ -74,6 +77,7 @@ export function writeState(state: ChartState, id: string): Record<string, string
     [`log.${id}`]: flagText(state.log),
     [`stacked.${id}`]: flagText(state.stacked),
     [`compare.${id}`]: state.compare,
+    [`diff.${id}`]: state.compare && state.diff ? "1" : undefined,
     [`heat.${id}`]: flagText(state.heat),
     [`legend.${id}`]: flagText(state.legend),
     full: state.full ? id : undefined,

@@ -214,7 +214,8 @@ export function withPan(choice: Choice, window: Window, fraction: number, now: n
   return { ...choice, fixed: { start: move(start), end: move(end) } };
 }
 
-function floorSlot(resolution: Resolution, zone: string, instant: number): number {
+/** The start of the slot at an instant. */
+export function floorSlot(resolution: Resolution, zone: string, instant: number): number {
   if (resolution === "1d") return startOfDay(zone, instant);
   const slot = slotOf(resolution);
   return Math.floor(instant / slot) * slot;

@@ -1,9 +1,9 @@
 /** A rule made from a chart: its expression and rule file. Pure. */
-import type { Display, Kind, PanelQuery } from "../api/types";
+import type { Display, Kind, MetricQuery, PanelQuery } from "../api/types";
 import { withoutBrackets } from "../model/comparison";
 import { isPlainNumber, quantityOf } from "../model/quantity";
 import type { Unit } from "../model/units";
-import { namesOf, selectionOf } from "../queries/tags";
+import { namesOf, selectionOf, type Selection } from "../queries/tags";
 
 export const OPERATORS = [">", ">=", "<", "<="] as const;
 export const SEVERITIES = ["", "info", "warning", "critical"] as const;
@@ -26,10 +26,10 @@ export interface RuleDraft {
 const METRIC_NAME_PATTERN = /^[a-zA-Z_:][a-zA-Z0-9_:]*$/;
 const LABEL_NAME_PATTERN = /^[a-zA-Z_][a-zA-Z0-9_]*$/;
 
-/** The series of a query as a PromQL selector. */
-function selectorOf(metric: string, tags: string): string {
+/** Series with these tags as a PromQL selector. */
+export function selectorOf(metric: string, tags: Selection): string {
   const isPlain = METRIC_NAME_PATTERN.test(metric);
-  const pairs = [...selectionOf(tags)].map(
+  const pairs = [...tags].map(
     ([name, value]) =>
       `${LABEL_NAME_PATTERN.test(name) ? name : JSON.stringify(name)}=${JSON.stringify(value)}`,
   );
@@ -40,15 +40,28 @@ function selectorOf(metric: string, tags: string): string {
 export interface DrawnNumber {
   kind: Kind | undefined;
   display: Display | undefined;
+  /** The window of rates; `5m` by default. */
+  window?: string;
 }
 
 /** An expression for the drawn numbers of a query. */
-export function expressionOf(query: PanelQuery, { kind, display }: DrawnNumber): string {
+export function expressionOf(query: PanelQuery, number: DrawnNumber): string {
   if (query.kind === "promql") return query.expression.trim();
-  const selector = selectorOf(query.metric, query.tags);
+  return metricExpression(query, selectionOf(query.tags), number);
+}
+
+/** An expression for the drawn numbers of a query's series with these tags. */
+export function metricExpression(
+  query: Pick<MetricQuery, "metric" | "group_by" | "merge">,
+  tags: Selection,
+  { kind, display, window = "5m" }: DrawnNumber,
+): string {
+  const selector = selectorOf(query.metric, tags);
   const isCounted = kind === "counter" || kind === "delta";
   const isTotal = display === "total" || (kind === "delta" && display !== "avg_per_sec");
-  const perSeries = isCounted ? `${isTotal ? "increase" : "rate"}(${selector}[5m])` : selector;
+  const perSeries = isCounted
+    ? `${isTotal ? "increase" : "rate"}(${selector}[${window}])`
+    : selector;
   const groupNames = namesOf(query.group_by);
   if (groupNames.length === 0 && !query.merge) return perSeries;
   const byClause = groupNames.length > 0 ? ` by (${groupNames.join(", ")}) ` : "";

@@ -11,13 +11,15 @@ import { readState } from "../chart/state";
 import { AnnotateButton } from "../parts/annotate";
 import { Icon } from "../parts/icon";
 import { Empty } from "../parts/states";
-import { letterOf, isComplete } from "../queries/address";
+import { isComplete, letterOf, QUERIES_MAX } from "../queries/address";
 import { Facets } from "../queries/facets";
 import { displayOf, NumberChoice } from "../queries/number-choice";
 import { NO_METRIC, QueryRows } from "../queries/query-rows";
 import { useQueries } from "../queries/use-queries";
 import "../styles/explore.css";
 import { chartPanel } from "./dashboard/draft";
+import { operandsOf } from "./explore/combine";
+import { CombineDialog } from "./explore/combine-dialog";
 import { SaveDialog } from "./explore/save-dialog";
 import { DataTable } from "./explore/table";
 
@@ -30,6 +32,7 @@ export function Explore() {
   const data = useSignal<ChartData | undefined>(undefined);
   const failures = useSignal<Failure[]>([]);
   const panel = useSignal<ChartPanel | undefined>(undefined);
+  const isCombining = useSignal(false);
   useEffect(() => {
     document.title = "Explore · Granary";
   }, []);
@@ -41,6 +44,7 @@ export function Explore() {
   const query = queries.value[at];
   const title = titleOf(complete.value);
   const display = displayOf(number.value);
+  const operands = operandsOf(data.value?.series ?? [], complete.value);
   const hasTags = query?.kind === "metric" && query.metric !== "";
   return (
     <>
@@ -65,6 +69,15 @@ export function Explore() {
           onActive={(next) => (active.value = next)}
           errors={errorsOf(queries.value, failures.value)}
         >
+          <button
+            type="button"
+            class="button quiet"
+            disabled={operands.length < 2 || queries.value.length >= QUERIES_MAX}
+            title="The ratio, difference or sum of two drawn series"
+            onClick={() => (isCombining.value = true)}
+          >
+            Combine two series
+          </button>
           <NumberChoice value={display} onChange={(next) => setParams({ number: next })} />
         </QueryRows>
       </section>
@@ -109,6 +122,16 @@ export function Explore() {
           )}
         </div>
       </div>
+      {isCombining.value && (
+        <CombineDialog
+          operands={operands}
+          onClose={() => (isCombining.value = false)}
+          onAdd={(query) => {
+            change([...complete.value, query]);
+            isCombining.value = false;
+          }}
+        />
+      )}
       {panel.value ? (
         <SaveDialog panel={panel.value} onClose={() => (panel.value = undefined)} />
       ) : null}
