@@ -11,6 +11,7 @@ import { Legend } from "./legend";
 import { LiveChart } from "./live";
 import { More } from "./more";
 import { Notes, Notice } from "./notice";
+import type { MovableThreshold } from "./threshold-drag";
 import { unitText } from "../model/units";
 import { isolateSeries, toggleSeries, writeState, type ChartState } from "./state";
 import { specOf, type ChartSpecProps } from "./chart-spec";
@@ -22,6 +23,8 @@ export interface ChartProps extends ChartSpecProps {
   fill?: boolean | undefined;
   /** Additional buttons in its head. */
   actions?: ComponentChildren;
+  /** The threshold that the reader can move; one of the thresholds has the same value. */
+  movable?: MovableThreshold | undefined;
   /** Called with each answer. */
   onData?: ((data: ChartData) => void) | undefined;
   /** Called with the failed queries and their errors. */
@@ -35,10 +38,11 @@ function saveState(id: string, state: ChartState): void {
 
 export function Chart(props: ChartProps) {
   // No closure here holds `props`: effects outlive a drawing and would keep its elements alive.
-  const { title, frame, onData, onFailures } = props;
+  const { title, frame, movable, onData, onFailures } = props;
   const spec = useSteady(specOf(props));
   const live = useMemo(() => new LiveChart(frame, spec), [frame, title]);
   useLayoutEffect(() => void (live.spec.value = spec), [live, spec]);
+  useLayoutEffect(() => void (live.movable = movable), [live, movable]);
 
   const root = useRef<HTMLElement>(null);
   const plot = useRef<HTMLDivElement>(null);

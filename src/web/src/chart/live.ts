@@ -25,6 +25,7 @@ import { BANDS_MAX, Plot } from "./plot";
 import { listen } from "./pointer";
 import { movedPath, scopeOf } from "./moved-path";
 import { registerChart } from "./registry";
+import type { MovableThreshold } from "./threshold-drag";
 import { readState, shownFlags, type ChartState } from "./state";
 import type { Annotation } from "../api/types";
 import { address, navigate } from "../app/address";
@@ -58,9 +59,9 @@ export class LiveChart implements Follower {
   readonly isLog: ReadonlySignal<boolean>;
   /** The earlier time whose values are drawn as ghost lines. */
   readonly comparison: ReadonlySignal<Comparison | undefined>;
-  /** True if the chart has enough lines to be a heat map, unless the reader chose otherwise. */
   /** True if the chart draws the difference from the earlier time. */
   readonly isDifference: ReadonlySignal<boolean>;
+  /** True if the chart has enough lines to be a heat map, unless the reader chose otherwise. */
   readonly isHeatByDefault: ReadonlySignal<boolean>;
   readonly isHeat: ReadonlySignal<boolean>;
   /** The legend; the same object while all rows are equal. */
@@ -72,6 +73,8 @@ export class LiveChart implements Follower {
   readonly annotations: ReadonlySignal<Annotation[]>;
   readonly legend = new LegendValues();
   plot: Plot | undefined;
+  /** The threshold that the reader can move. */
+  movable: MovableThreshold | undefined;
   private overlay: Overlay | undefined;
   private elements: ChartElements | undefined;
   private lastOrder: number[] = [];
@@ -116,11 +119,11 @@ export class LiveChart implements Follower {
   private makeThresholds(): Threshold[] {
     const { queries, derive, thresholds } = this.spec.value;
     const data = this.loader.data.value;
+    // Thresholds are of the values, not of their differences.
+    if (this.isDifference.value) return [];
     if (thresholds) return [...thresholds];
     if (!data || derive || this.isStacked.value) return [];
     return thresholdsOf(alertLines.value, queries, data.series);
-    // Thresholds are of the values, not of their differences.
-    if (this.isDifference.value) return [];
   }
 
   private legendRows(): LegendRow[] {
@@ -214,6 +217,7 @@ export class LiveChart implements Follower {
         source: this,
         onPointerHeight: (y, x) => this.showNearest(y, x),
         fullScreen,
+        threshold: () => this.movable,
         onStretch: (start, end) => this.openMoved(start, end),
       }),
       () => plot.destroy(),

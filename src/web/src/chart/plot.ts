@@ -73,6 +73,19 @@ export class Plot {
     return this.u.valToPos(value, "y");
   }
 
+  /** Pixels from the top of the area to a value. */
+  yOfValue(value: number): number | undefined {
+    return this.u?.valToPos(value, "y");
+  }
+
+  valueAt(y: number): number {
+    return this.u?.posToVal(y, "y") ?? 0;
+  }
+
+  get height(): number {
+    return this.area.height;
+  }
+
   /** The point nearest to a time. */
   indexOf(time: number): number | undefined {
     const times = this.u?.data[0];

@@ -2,6 +2,7 @@
 import type { TimeFrame } from "./frame";
 import type { Overlay } from "./overlay";
 import type { Plot } from "./plot";
+import { isOnThreshold, limitsOf, roundValueAt, type MovableThreshold } from "./threshold-drag";
 
 export interface Gestures {
   plot: Plot;
@@ -12,6 +13,8 @@ export interface Gestures {
   /** The pointer's distances from the top and the left of the area, when it moves. */
   onPointerHeight: (y: number | undefined, x?: number) => void;
   fullScreen: () => void;
+  /** The threshold that the pointer can move. */
+  threshold: () => MovableThreshold | undefined;
   /** Called with a stretch of time that was selected with Alt. */
   onStretch: (start: number, end: number) => void;
 }
@@ -22,6 +25,7 @@ const DRAG_MIN_PX = 5;
 /** Listens on the overlay until the returned function is called. */
 export function listen(root: HTMLElement, gestures: Gestures): () => void {
   const drag = new Drag(gestures);
+  const threshold = new ThresholdDrag(gestures);
   const { frame, plot, source, onPointerHeight } = gestures;
   const abort = new AbortController();
   const listenFor = <K extends keyof HTMLElementEventMap>(
@@ -32,13 +36,18 @@ export function listen(root: HTMLElement, gestures: Gestures): () => void {
   listenFor("pointermove", (event) => {
     const { left, top } = root.getBoundingClientRect();
     const x = event.clientX - left;
+    threshold.moveTo(event.clientY - top);
     if (drag.isUnderWay) drag.moveTo(x);
     frame.cursor.move({ time: plot.timeAt(x), source, byKeys: false });
     onPointerHeight(event.clientY - top, x);
   });
   listenFor("pointerdown", (event) => {
-    const { left } = root.getBoundingClientRect();
+    const { left, top } = root.getBoundingClientRect();
     if (event.button !== 0) return;
+    if (threshold.begin(event.clientY - top)) {
+      root.setPointerCapture(event.pointerId);
+      return;
+    }
     if (event.pointerType === "touch") {
       frame.cursor.move({ time: plot.timeAt(event.clientX - left), source, byKeys: false });
       return;
@@ -46,8 +55,14 @@ export function listen(root: HTMLElement, gestures: Gestures): () => void {
     root.setPointerCapture(event.pointerId);
     drag.begin(event.clientX - left, actionOf(event));
   });
-  listenFor("pointerup", () => drag.end());
-  listenFor("pointercancel", () => drag.cancel());
+  listenFor("pointerup", () => {
+    threshold.end();
+    drag.end();
+  });
+  listenFor("pointercancel", () => {
+    threshold.end();
+    drag.cancel();
+  });
   listenFor("pointerleave", () => {
     if (drag.isUnderWay) return;
     frame.cursor.leave(source);
@@ -108,6 +123,40 @@ class Drag {
     this.start = undefined;
     this.gestures.overlay.clearSelection();
     this.gestures.overlay.root.classList.remove("is-panned");
+  }
+}
+
+/** The pointer on the line of a threshold, which moves with it. */
+class ThresholdDrag {
+  private limits: { low: number; high: number } | undefined;
+  private value: number | undefined;
+
+  constructor(private readonly gestures: Gestures) {}
+
+  /** Returns true if the pointer takes the threshold. */
+  begin(y: number): boolean {
+    const { plot, threshold } = this.gestures;
+    const movable = threshold();
+    if (!movable || !isOnThreshold(plot, movable.value, y)) return false;
+    this.limits = limitsOf(plot);
+    this.value = undefined;
+    return true;
+  }
+
+  moveTo(y: number): void {
+    const { plot, overlay, threshold } = this.gestures;
+    const movable = threshold();
+    const isOn = movable !== undefined && isOnThreshold(plot, movable.value, y);
+    overlay.root.classList.toggle("on-threshold", this.limits !== undefined || isOn);
+    if (!this.limits || !movable) return;
+    this.value = roundValueAt(plot, y, this.limits);
+    if (this.value !== movable.value) movable.onMove(this.value);
+  }
+
+  end(): void {
+    const value = this.value;
+    this.limits = this.value = undefined;
+    if (value !== undefined) this.gestures.threshold()?.onEnd(value);
   }
 }
 

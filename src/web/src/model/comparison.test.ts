@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { comparisonOf, comparesSeries } from "./comparison";
+import { comparisonOf, comparesSeries, withThreshold } from "./comparison";
 
 const load = { metric: "load", tags: { host: "web1" }, kind: "gauge" as const, display: "avg" };
 const bytes = { ...load, metric: "bytes", kind: "counter" as const, display: "avg_per_sec" };
@@ -54,4 +54,11 @@ it("applies to the series that its matchers select", () => {
   );
   const plainComparison = comparisonOf("bytes > 5");
   expect(plainComparison && comparesSeries(plainComparison, bytes)).toBe(false);
+});
+
+it("writes a comparison with another threshold", () => {
+  const comparison = comparisonOf('avg by (host) (load{dc="a > b"}) >= 8');
+  expect(comparison && withThreshold(comparison, 9.5)).toBe(
+    'avg by (host) (load{dc="a > b"}) >= 9.5',
+  );
 });

@@ -48,6 +48,11 @@ export function comparisonOf(expression: string): Comparison | undefined {
   };
 }
 
+/** The expression of a comparison with another number. */
+export function withThreshold({ text, operator }: Comparison, value: number): string {
+  return `${text} ${operator} ${value}`;
+}
+
 /** Quoted texts, then contents of brackets, from the innermost. */
 const QUOTED_PATTERN = /"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`[^`]*`/gs;
 const BRACKET_PATTERN = /\([^()[\]{}]*\)|\[[^()[\]{}]*\]|\{[^()[\]{}]*\}/gs;

@@ -1,18 +1,18 @@
-/** A dialog that acknowledges an alert, and a button that withdraws the acknowledgement. */
+/** A dialog that acknowledges alerts, and a button that withdraws the acknowledgement. */
 import { useSignal } from "@preact/signals";
 import { api, now } from "../../api/client";
 import type { Alert } from "../../api/types";
 import { author } from "../../app/author";
 import { fieldValue, instantOfValue } from "../../model/field-time";
 import { zoneName } from "../../model/zone";
-import { useAttempt } from "../../parts/attempt";
+import { causeText, useAttempt } from "../../parts/attempt";
 import { FormDialog, TextField } from "../../parts/dialog";
 import { AuthorField } from "./author-field";
 import { zoneShown } from "../../app/moment";
 
 interface Props {
-  /** An alert, or the labels of several alerts. */
-  alert: Pick<Alert, "labels" | "acknowledged">;
+  /** The alerts; one entry can be the labels of several alerts. */
+  alerts: readonly Pick<Alert, "labels" | "acknowledged">[];
   onClose: () => void;
   onDone: () => void;
 }
@@ -23,8 +23,21 @@ function isPast(end: number | undefined): boolean {
 
 const COMMENT_MAX = 1000;
 
-export function AcknowledgeDialog({ alert, onClose, onDone }: Props) {
-  const { labels, acknowledged } = alert;
+/** Acts on one alert after the other; an error reports how many are done. */
+async function forEach<T>(alerts: readonly T[], act: (alert: T) => Promise<unknown>) {
+  for (const [done, alert] of alerts.entries()) {
+    try {
+      await act(alert);
+    } catch (cause) {
+      if (alerts.length === 1) throw cause;
+      throw new Error(`${done} of ${alerts.length} alerts are done. ${causeText(cause)}`);
+    }
+  }
+}
+
+export function AcknowledgeDialog({ alerts, onClose, onDone }: Props) {
+  const [{ labels, acknowledged } = { labels: {} }, ...others] = alerts;
+  const isOne = others.length === 0;
   const comment = useSignal(acknowledged?.comment ?? "");
   const zone = zoneShown();
   const until = useSignal(acknowledged?.until ? fieldValue(zone, acknowledged.until) : "");
@@ -38,23 +51,33 @@ export function AcknowledgeDialog({ alert, onClose, onDone }: Props) {
     });
   return (
     <FormDialog
-      title={`Acknowledge ${labels["alertname"] ?? "the alert"}`}
+      title={
+        isOne
+          ? `Acknowledge ${labels["alertname"] ?? "the alert"}`
+          : `Acknowledge ${alerts.length.toLocaleString("en")} alerts`
+      }
       action="Acknowledge"
       isReady={!busy.value && author.value.trim() !== "" && !isPast(end)}
       error={isPast(end) ? "This time is in the past." : error.value}
       onSubmit={() =>
-        runAndClose(() => api.acknowledge(labels, author.value.trim(), comment.value.trim(), end))
+        runAndClose(() =>
+          forEach(alerts, (one) =>
+            api.acknowledge(one.labels, author.value.trim(), comment.value.trim(), end),
+          ),
+        )
       }
       onClose={onClose}
       below={
-        acknowledged && (
+        alerts.some((one) => one.acknowledged) && (
           <button
             type="button"
             class="button"
             disabled={busy.value}
-            onClick={() => runAndClose(() => api.withdrawAcknowledgement(labels))}
+            onClick={() =>
+              runAndClose(() => forEach(alerts, (one) => api.withdrawAcknowledgement(one.labels)))
+            }
           >
-            Withdraw acknowledgement
+            Withdraw {isOne ? "acknowledgement" : "acknowledgements"}
           </button>
         )
       }

@@ -25,6 +25,7 @@ import {
 import { AcknowledgeDialog } from "./acknowledge-dialog";
 import { momentText } from "../../app/moment";
 import { Deliveries } from "./deliveries";
+import { AlertChoice, SelectionBar, useSelection, type Selection } from "./selection";
 import { SilenceDialog } from "./silence-dialog";
 
 const search = param("q");
@@ -35,17 +36,21 @@ interface RowsProps {
   listed: readonly ListedAlert[];
   /** The known silences, for authors and comments. */
   silences: readonly Silence[];
+  /** The choice of several alerts; without it, the rows have no checkboxes. */
+  selection?: Selection;
   onChange: () => void;
 }
 
-interface Props extends RowsProps {
+interface Props extends Omit<RowsProps, "selection"> {
   groups: readonly RuleGroup[];
 }
 
 export function AlertList({ listed, groups, silences, onChange }: Props) {
-  if (groups.length === 0) return <NoRules />;
   const severities = chosenSeverities(severity.value);
   const filtered = filterAlerts(listed, search.value, state.value, severities);
+  const selection = useSelection(filtered);
+  if (groups.length === 0) return <NoRules />;
+  const shared = { silences, selection, onChange };
   return (
     <section class="card section">
       <div class="card-head">
@@ -58,12 +63,13 @@ export function AlertList({ listed, groups, silences, onChange }: Props) {
           text={search.value}
         />
       </div>
+      <SelectionBar listed={filtered} active={listed} selection={selection} onChange={onChange} />
       {filtered.length > 0 ? (
         groupsOf(filtered).map((group) =>
           group.name === undefined ? (
-            <Rows key={group.key} listed={group.alerts} silences={silences} onChange={onChange} />
+            <Rows key={group.key} listed={group.alerts} {...shared} />
           ) : (
-            <FoldedGroup key={group.key} group={group} silences={silences} onChange={onChange} />
+            <FoldedGroup key={group.key} group={group} {...shared} />
           ),
         )
       ) : listed.length > 0 ? (
@@ -111,7 +117,8 @@ interface GroupProps extends Omit<RowsProps, "listed"> {
 }
 
 /** Many alerts of a rule in one line, with their rows on demand. */
-function FoldedGroup({ group, silences, onChange }: GroupProps) {
+function FoldedGroup({ group, ...shared }: GroupProps) {
+  const { onChange } = shared;
   const isOpen = useSignal(false);
   const dialog = useSignal<OpenDialog["what"] | undefined>(undefined);
   const close = () => (dialog.value = undefined);
@@ -151,14 +158,14 @@ function FoldedGroup({ group, silences, onChange }: GroupProps) {
               <Icon name="mute" /> Silence all
             </button>
           </div>
-          <Rows listed={group.alerts} silences={silences} onChange={onChange} />
+          <Rows listed={group.alerts} {...shared} />
         </>
       )}
       {dialog.value === "silence" && (
         <SilenceDialog labels={labels} onClose={close} onDone={onChange} />
       )}
       {dialog.value === "acknowledge" && (
-        <AcknowledgeDialog alert={{ labels }} onClose={close} onDone={onChange} />
+        <AcknowledgeDialog alerts={[{ labels }]} onClose={close} onDone={onChange} />
       )}
     </details>
   );
@@ -188,7 +195,7 @@ interface OpenDialog {
 }
 
 /** The rows of alerts: of the whole list, or of one rule. */
-export function Rows({ listed, silences, onChange }: RowsProps) {
+export function Rows({ listed, silences, selection, onChange }: RowsProps) {
   const openDialog = useSignal<OpenDialog | undefined>(undefined);
   const close = () => (openDialog.value = undefined);
   const showsAll = useSignal(false);
@@ -200,6 +207,7 @@ export function Rows({ listed, silences, onChange }: RowsProps) {
           <Row
             key={row.key}
             listed={row}
+            selection={selection}
             silences={silences.filter(({ id }) => row.alert.silencedBy?.includes(id))}
             onOpenDialog={(what) => (openDialog.value = { what, alert: row.alert })}
           />
@@ -216,7 +224,7 @@ export function Rows({ listed, silences, onChange }: RowsProps) {
         <SilenceDialog labels={openDialog.value.alert.labels} onClose={close} onDone={onChange} />
       )}
       {openDialog.value?.what === "acknowledge" && (
-        <AcknowledgeDialog alert={openDialog.value.alert} onClose={close} onDone={onChange} />
+        <AcknowledgeDialog alerts={[openDialog.value.alert]} onClose={close} onDone={onChange} />
       )}
     </>
   );
@@ -225,10 +233,11 @@ export function Rows({ listed, silences, onChange }: RowsProps) {
 interface RowProps {
   listed: ListedAlert;
   silences: readonly Silence[];
+  selection: Selection | undefined;
   onOpenDialog: (what: OpenDialog["what"]) => void;
 }
 
-function Row({ listed, silences, onOpenDialog }: RowProps) {
+function Row({ listed, silences, selection, onOpenDialog }: RowProps) {
   const { alert, rule, group } = listed;
   const since = instantOf(alert.activeAt);
   const severity = severityOf(alert);
@@ -236,6 +245,7 @@ function Row({ listed, silences, onOpenDialog }: RowProps) {
   return (
     <li class={isSilenced(listed) ? "alert-row is-silenced" : "alert-row"}>
       <div class="alert-state">
+        {selection && <AlertChoice row={listed} selection={selection} />}
         <StateBadge listed={listed} />
         {severity && <span class={`badge severity ${severity.toLowerCase()}`}>{severity}</span>}
       </div>

@@ -1,18 +1,21 @@
 /** One rule: its expression, chart with threshold, alerts and history. */
+import { signal, useSignal, type Signal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import type { Rule, RuleGroup, Silence } from "../../api/types";
 import { href } from "../../app/address";
 import { Chart } from "../../chart/chart";
 import { TimeControls } from "../../chart/controls";
 import { useTimeFrame } from "../../chart/frame";
-import { comparisonOf } from "../../model/comparison";
+import { comparisonOf, withThreshold, type Comparison } from "../../model/comparison";
 import { lengthText } from "../../model/words";
 import { Ago } from "../../parts/ago";
 import { Icon } from "../../parts/icon";
 import { Rows } from "./alert-list";
+import { SelectionBar, useSelection } from "./selection";
 import { HistoryCard } from "./history-card";
 import { instantOf, nameOfRule, namesakes, severityOf, type ListedAlert } from "./listed";
 import { RuleState } from "./rule-groups";
+import { ThresholdCard } from "./threshold-card";
 import { WeekCard } from "./week-card";
 
 interface Props {
@@ -25,7 +28,18 @@ interface Props {
 
 export function RulePage({ group, rule, listed, silences, onChange }: Props) {
   const name = nameOfRule(group, rule);
+  const comparison = useMemo(
+    () => (rule.type === "alerting" ? comparisonOf(rule.query) : undefined),
+    [rule.type, rule.query],
+  );
+  // Another rule, or a changed one, has a threshold of its own.
+  const threshold = useMemo(() => signal<number | undefined>(undefined), [name, rule.query]);
+  const trial =
+    comparison && threshold.value !== undefined
+      ? withThreshold(comparison, threshold.value)
+      : undefined;
   const ofRule = listed.filter((row) => row.group === group && row.rule === rule);
+  const selection = useSelection(ofRule);
   return (
     <>
       <div class="head rule-head">
@@ -41,17 +55,21 @@ export function RulePage({ group, rule, listed, silences, onChange }: Props) {
         <RuleState rule={rule} />
         <Namesakes group={group} rule={rule} />
       </div>
-      <MeasuredChart key={name} rule={rule} />
+      <MeasuredChart key={name} rule={rule} comparison={comparison} threshold={threshold} />
+      {comparison && <ThresholdCard {...{ group, rule, comparison, threshold }} />}
       <Facts group={group} rule={rule} />
       {rule.type === "alerting" && ofRule.length > 0 && (
         <section class="card section">
           <div class="card-head">
             <h2>Active alerts</h2>
           </div>
-          <Rows listed={ofRule} silences={silences} onChange={onChange} />
+          <SelectionBar listed={ofRule} active={listed} selection={selection} onChange={onChange} />
+          <Rows listed={ofRule} silences={silences} selection={selection} onChange={onChange} />
         </section>
       )}
-      {rule.type === "alerting" && <WeekCard key={`week ${name}`} rule={rule} />}
+      {rule.type === "alerting" && (
+        <WeekCard key={`week ${name}`} rule={rule} query={trial ?? rule.query} />
+      )}
       {rule.type === "alerting" && <HistoryCard key={name} rule={rule} group={group} />}
     </>
   );
@@ -118,18 +136,39 @@ function Facts({ group, rule }: { group: RuleGroup; rule: Rule }) {
   );
 }
 
-/** The measured value of the rule, with its threshold. */
-function MeasuredChart({ rule }: { rule: Rule }) {
+interface MeasuredProps {
+  rule: Rule;
+  comparison: Comparison | undefined;
+  /** The threshold on trial. */
+  threshold: Signal<number | undefined>;
+}
+
+/** The measured value of the rule, with its threshold, which can be moved. */
+function MeasuredChart({ rule, comparison, threshold }: MeasuredProps) {
   const frame = useTimeFrame({ range: "6h", resolution: "1m" }, "rule");
-  const comparison = rule.type === "alerting" ? comparisonOf(rule.query) : undefined;
   const expression = comparison?.text ?? rule.query;
   const queries = useMemo(() => [{ kind: "promql" as const, expression }], [expression]);
-  const thresholds = comparison && [
-    {
-      value: comparison.value,
-      label: `${rule.name} ${comparison.operator} ${comparison.value}`,
-    },
-  ];
+  /** The threshold under the pointer; each position would be evaluated over the last week. */
+  const moved = useSignal<number | undefined>(undefined);
+  const value = moved.value ?? threshold.value ?? comparison?.value;
+  const thresholds =
+    comparison && value !== undefined
+      ? [{ value, label: `${rule.name} ${comparison.operator} ${value}` }]
+      : undefined;
+  const movable = useMemo(
+    () =>
+      value === undefined
+        ? undefined
+        : {
+            value,
+            onMove: (next: number) => (moved.value = next),
+            onEnd: (next: number) => {
+              moved.value = undefined;
+              threshold.value = next === comparison?.value ? undefined : next;
+            },
+          },
+    [value, comparison?.value],
+  );
   return (
     <section class="section rule-chart">
       <TimeControls frame={frame} />
@@ -139,6 +178,7 @@ function MeasuredChart({ rule }: { rule: Rule }) {
         frame={frame}
         queries={queries}
         thresholds={thresholds}
+        movable={movable}
       />
     </section>
   );

@@ -7,7 +7,10 @@ import { zoneName } from "../../model/zone";
 import { useAttempt } from "../../parts/attempt";
 import { FormDialog, TextField } from "../../parts/dialog";
 import { Icon } from "../../parts/icon";
+import { countWithNoun } from "../../model/words";
 import { AuthorField } from "./author-field";
+import { meetsAll } from "./chosen";
+import type { ListedAlert } from "./listed";
 import { zoneShown } from "../../app/moment";
 import {
   draftOf,
@@ -19,14 +22,17 @@ import {
 } from "./silence-draft";
 
 interface Props extends SilenceSubject {
+  chosen?: readonly ListedAlert[] | undefined;
+  /** All active alerts, to report how many of them the silence covers. */
+  active?: readonly ListedAlert[] | undefined;
   onClose: () => void;
   onDone: () => void;
 }
 
 const COMMENT_MAX = 1000;
 
-export function SilenceDialog({ labels, silence, onClose, onDone }: Props) {
-  const draft = useSignal(draftOf({ labels, silence }, untracked(zoneShown), now()));
+export function SilenceDialog({ labels, silence, chosen, active, onClose, onDone }: Props) {
+  const draft = useSignal(draftOf({ labels, silence, chosen }, untracked(zoneShown), now()));
   const { busy, error, run } = useAttempt();
   const change = (changes: Partial<SilenceDraft>) => (draft.value = { ...draft.value, ...changes });
   const { isRecurring, comment } = draft.value;
@@ -49,6 +55,7 @@ export function SilenceDialog({ labels, silence, onClose, onDone }: Props) {
       onClose={onClose}
     >
       <Matchers draft={draft} />
+      {chosen && <Covered chosen={chosen} active={active ?? []} draft={draft} />}
       <div class="choices annotate-when" role="group" aria-label="Recurrence">
         <button
           type="button"
@@ -150,6 +157,29 @@ function Matchers({ draft }: PartProps) {
         <Icon name="plus" /> Label
       </button>
     </fieldset>
+  );
+}
+
+interface CoveredProps extends PartProps {
+  chosen: readonly ListedAlert[];
+  active: readonly ListedAlert[];
+}
+
+/** The number of active alerts that the silence covers, among them those that were not chosen. */
+function Covered({ chosen, active, draft }: CoveredProps) {
+  const { matchers } = draft.value;
+  const met = active.map((row) => meetsAll(matchers, row.alert.labels));
+  if (met.includes(undefined)) return null;
+  const covered = active.filter((_, k) => met[k]);
+  const keys = new Set(chosen.map(({ key }) => key));
+  const others = covered.filter(({ key }) => !keys.has(key));
+  const missing = keys.size - (covered.length - others.length);
+  return (
+    <p class={others.length > 0 || missing > 0 ? "warn" : "muted"} role="status">
+      Covers {countWithNoun(covered.length, "active alert")}
+      {others.length > 0 && `, ${others.length.toLocaleString("en")} of them not selected`}
+      {missing > 0 && `; ${missing.toLocaleString("en")} selected not covered`}.
+    </p>
   );
 }
 

@@ -1,5 +1,6 @@
 /** A silence while it is edited: its errors, and the body to send. Pure. */
 import type { NewSilence, Recurrence, Silence, SilenceMatcher, Tags } from "../../api/types";
+import { matchersOfAll } from "./chosen";
 import { fieldValue, instantOfValue } from "../../model/field-time";
 import { HOUR, isZone } from "../../model/zone";
 
@@ -39,15 +40,18 @@ const FAR_MS = 100 * 365 * 24 * HOUR;
 export interface SilenceSubject {
   labels?: Tags | undefined;
   silence?: Silence | undefined;
+  /** Several alerts, each with its labels. */
+  chosen?: readonly { alert: { labels: Tags } }[] | undefined;
 }
 
 export function draftOf(
-  { labels, silence }: SilenceSubject,
+  { labels, silence, chosen }: SilenceSubject,
   zone: string,
   now: number,
 ): SilenceDraft {
   const isOver = silence?.status.state === "expired";
-  const matchers = silence?.matchers ?? matchersOf(labels ?? {});
+  const subjects = chosen?.map(({ alert }) => alert.labels) ?? [labels ?? {}];
+  const matchers = silence?.matchers ?? matchersOfAll(subjects);
   const again = silence?.recurring;
   const from = silence && !isOver ? Date.parse(silence.recursFrom ?? silence.startsAt) : now;
   const until =
@@ -68,14 +72,6 @@ export function draftOf(
     comment: silence?.comment ?? "",
   };
 }
-
-/** All labels of the alert: the silence covers only this alert until some are removed. */
-function matchersOf(labels: Tags): SilenceMatcher[] {
-  const pairs = Object.entries(labels).sort(([a], [b]) => order(a) - order(b) || (a < b ? -1 : 1));
-  return pairs.map(([name, value]) => ({ name, value, isRegex: false, isEqual: true }));
-}
-
-const order = (name: string) => (name === "alertname" ? 0 : 1);
 
 /** The first error in the form; `undefined` without errors. */
 export function silenceFault(draft: SilenceDraft, author: string): string | undefined {

@@ -15,12 +15,18 @@ const STEP_MS = 5 * MINUTE;
 /** The maximum number of drawn spans: the newest. */
 const SPANS_MAX = 500;
 
-export function WeekCard({ rule }: { rule: AlertingRule }) {
-  const end = useMemo(() => Math.floor(now() / STEP_MS) * STEP_MS, [rule.query]);
+interface Props {
+  rule: AlertingRule;
+  /** The expression of the rule, or another one on trial. */
+  query: string;
+}
+
+export function WeekCard({ rule, query }: Props) {
+  const end = useMemo(() => Math.floor(now() / STEP_MS) * STEP_MS, [query]);
   const start = end - LENGTH_MS;
-  const { data, error, reload } = useResource(`week ${rule.query}`, async (signal) => {
+  const { data, error, reload } = useResource(`week ${query}`, async (signal) => {
     const seconds = { start: start / 1000, end: end / 1000, step: STEP_MS / 1000 };
-    const answer = await api.queryRange({ query: rule.query, ...seconds }, signal);
+    const answer = await api.queryRange({ query, ...seconds }, signal);
     if (!answer.data) throw new ApiError(200, "failed", answer.error ?? "no result");
     return answer.data;
   }).value;
@@ -34,7 +40,7 @@ export function WeekCard({ rule }: { rule: AlertingRule }) {
         <h2>Last 7 days</h2>
       </div>
       {found ? (
-        <Week found={found} start={start} end={end} />
+        <Week found={found} start={start} end={end} isTrial={query !== rule.query} />
       ) : error ? (
         <Failed message={`Cannot evaluate the rule: ${error.message}`} onRetry={reload} />
       ) : (
@@ -44,14 +50,23 @@ export function WeekCard({ rule }: { rule: AlertingRule }) {
   );
 }
 
-function Week({ found, start, end }: { found: WouldFire; start: number; end: number }) {
+interface WeekProps {
+  found: WouldFire;
+  start: number;
+  end: number;
+  /** True for an expression on trial. */
+  isTrial: boolean;
+}
+
+function Week({ found, start, end, isTrial }: WeekProps) {
   const { spans, series, totalMs } = found;
   const place = (at: number) => (100 * (Math.min(Math.max(at, start), end) - start)) / LENGTH_MS;
   const times = countWithNoun(spans.length, "time");
+  const subject = isTrial ? "With this threshold, the rule" : "The rule";
   const text =
     spans.length === 0
-      ? "The rule would not have fired."
-      : `The rule would have fired ${times} on ${series.toLocaleString("en")} series, ` +
+      ? `${subject} would not have fired.`
+      : `${subject} would have fired ${times} on ${series.toLocaleString("en")} series, ` +
         `for ${lengthText(totalMs)} in total.`;
   return (
     <div class="rule-week">
