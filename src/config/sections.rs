@@ -64,6 +64,7 @@ pub struct Server {
     pub host_names: Vec<String>,
     pub trusted_proxies: Vec<String>,
     pub external_url: String,
+    pub dashboards_dir: PathBuf,
 }
 
 #[derive(Debug, Clone, Deserialize, Serialize)]

@@ -19,8 +19,8 @@ use crate::{
     config::{LiveSettings, Settings, bounds},
     ingest::memory::IngestMemory,
     kept::{
-        Annotations, Audit, KnownCodes, KnownHosts, KnownKeys, KnownPeople, KnownPostedAlerts,
-        KnownRules, KnownSettings, KnownSilences, SnapshotSettings, Snapshots,
+        Annotations, Audit, DashboardFiles, KnownCodes, KnownHosts, KnownKeys, KnownPeople,
+        KnownPostedAlerts, KnownRules, KnownSettings, KnownSilences, SnapshotSettings, Snapshots,
     },
     model::{ProjectName, SeriesLimits},
     notify::ReceiverTests,
@@ -141,6 +141,7 @@ pub(super) fn api_parts(
         lines: SparklineCache::default(),
     };
     let objects = objects_parts(&store, &hosts, &metrics, &clock, &bodies);
+    objects.dashboard_files.load(&settings.server.dashboards_dir, &metrics);
     let alerting = alerting_parts(&rules, silences, &metrics, &clock, &bodies);
     let snapshots = snapshots(settings, &store, &clock, &metrics);
     let admin = AdminParts {
@@ -220,6 +221,7 @@ pub(super) fn objects_parts(
         bodies: bodies.clone(),
         hosts: hosts.clone(),
         annotations: Annotations::new(store, bounds::ANNOTATIONS_MAX),
+        dashboard_files: DashboardFiles::default(),
     }
 }
 

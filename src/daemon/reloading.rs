@@ -1,8 +1,9 @@
-//! Reloads: the settings and the rules are read again, checked, and applied together.
+//! Reloads: the settings, the rules and the files of dashboards are read again and applied
+//! together.
 //!
 //! Must never know: what the roles do with a setting.
 
-use std::{convert::identity, net::SocketAddr};
+use std::{convert::identity, net::SocketAddr, path::PathBuf};
 
 use tokio::{
     sync::{mpsc, oneshot},
@@ -22,8 +23,8 @@ use crate::{
     clock::{Clock, SystemClock, TrustedClock},
     config::{Difference, LiveSettings, Settings, SettingsSource},
     kept::{
-        Audit, KnownRules, LiveValue, ReadRules, ReloadAnswer, ReloadRequest, SettingsAnswer,
-        Snapshots,
+        Audit, DashboardFiles, KnownRules, LiveValue, ReadRules, ReloadAnswer, ReloadRequest,
+        SettingsAnswer, Snapshots,
     },
     model::{AuditRecord, ProjectName, with_causes},
     store::Store,
@@ -62,6 +63,7 @@ pub(super) struct ReloadParts {
     snapshots: Snapshots,
     audit: Audit,
     certificate: Certificate,
+    dashboard_files: DashboardFiles,
 }
 
 impl ReloadParts {
@@ -79,7 +81,36 @@ impl ReloadParts {
         let (store, clock, metrics) =
             (admin.store.clone(), admin.clock.clone(), admin.metrics.clone());
         let (snapshots, audit) = (admin.snapshots.clone(), admin.access.audit.clone());
-        Self { rules, of_projects, store, clock, metrics, snapshots, audit, certificate }
+        let dashboard_files = parts.objects.dashboard_files.clone();
+        Self {
+            rules,
+            of_projects,
+            store,
+            clock,
+            metrics,
+            snapshots,
+            audit,
+            certificate,
+            dashboard_files,
+        }
+    }
+
+    /// Reads the files of dashboards again if one of them has changed.
+    async fn check_dashboards(&self) {
+        if !self.dashboard_files.has_folder() {
+            return;
+        }
+        let (files, metrics) = (self.dashboard_files.clone(), self.metrics.clone());
+        if spawn_blocking(move || files.load_changed(&metrics)).await.is_err() {
+            tracing::error!("the daemon is stopping; the files of dashboards are not read");
+        }
+    }
+
+    /// Reads the files of dashboards of a folder.
+    async fn load_dashboards(&self, folder: PathBuf) -> Result<(), String> {
+        let (files, metrics) = (self.dashboard_files.clone(), self.metrics.clone());
+        let load = spawn_blocking(move || files.load(&folder, &metrics));
+        load.await.map_err(|cause| cause.to_string())
     }
 
     /// Returns the certificate for new connections.
@@ -152,6 +183,7 @@ impl Reloader {
             let request = tokio::select! {
                 _ = checks.tick() => {
                     self.parts.certificate.check().await;
+                    self.parts.check_dashboards().await;
                     continue;
                 }
                 () = signal.next() => None,
@@ -238,6 +270,7 @@ impl Reloader {
         let changed = spawn_blocking(move || store.change_retentions(&set, &of_series, now));
         let changed = changed.await.map_err(|cause| cause.to_string())?;
         changed.map_err(|cause| format!("cannot change the retention: {}", with_causes(&cause)))?;
+        self.parts.load_dashboards(settings.server.dashboards_dir.clone()).await?;
         self.settings.replace(settings);
         self.parts.rules.replace(rules);
         for (read, (_, known)) in of_projects.into_iter().zip(&self.parts.of_projects) {

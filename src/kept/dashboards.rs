@@ -1,14 +1,20 @@
-//! The dashboards of a store, and the built-in dashboards.
+//! The dashboards of a store, the dashboards in files, and the built-in dashboards.
 //!
 //! Must never know: HTTP, the content of panels.
 
+mod files;
+
+pub use files::DashboardFiles;
+
 use std::ops::ControlFlow;
+
+use files::DashboardFileFault;
 
 use serde::{Deserialize, Serialize};
 
 use super::{
     ObjectFault,
-    dashboard::{Dashboard, builtin},
+    dashboard::{DASHBOARD_NAME_BYTES_MAX, Dashboard, builtin, is_dashboard_name},
 };
 use crate::{
     model::UnixMillis,
@@ -19,15 +25,17 @@ use crate::{
 const DASHBOARDS_MAX: usize = 1000;
 /// The maximum size of a dashboard's JSON.
 const BYTES_MAX: usize = 256 << 10;
-const NAME_BYTES_MAX: usize = 64;
 /// Bounds around all names: no name begins with `{` or a later character.
 const FIRST: &str = "";
 const LAST: &str = "{";
 
-/// All dashboards: the built-in ones first, then by name.
+/// All dashboards: the built-in ones first, then those of files, then the others; by name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DashboardsAnswer {
     dashboards: Vec<DashboardEntry>,
+    /// The files whose dashboards are not in use, and the files that hide a saved dashboard.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    faults: Vec<DashboardFileFault>,
 }
 
 /// A dashboard in the list.
@@ -39,6 +47,9 @@ struct DashboardEntry {
     folder: Option<String>,
     version: Option<u64>,
     builtin: bool,
+    /// The name of its file, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
     changed: Option<i64>,
 }
 
@@ -49,6 +60,8 @@ pub struct DashboardAnswer {
     version: Option<u64>,
     changed: Option<i64>,
     builtin: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
     dashboard: Dashboard,
 }
 
@@ -64,9 +77,17 @@ struct DashboardTitle {
 ///
 /// # Errors
 /// The store cannot be read.
-pub fn list(store: &Store) -> Result<DashboardsAnswer, ObjectFault> {
+pub fn list(store: &Store, files: &DashboardFiles) -> Result<DashboardsAnswer, ObjectFault> {
+    let of_files = files.get();
+    let mut faults = of_files.faults.clone();
     let mut stored = Vec::new();
     store.visit_objects_backwards(ObjectKind::Dashboard, FIRST..LAST, &mut |name, object| {
+        if of_files.dashboards.contains_key(name) {
+            let message = "it hides a saved dashboard of this name: rename the file to see both";
+            let (file, message) = (file_name(name), message.to_owned());
+            faults.push(DashboardFileFault { file, message });
+            return ControlFlow::Continue(());
+        }
         let titled = object
             .as_ref()
             .and_then(|found| serde_json::from_slice::<DashboardTitle>(&found.bytes).ok());
@@ -79,43 +100,72 @@ pub fn list(store: &Store) -> Result<DashboardsAnswer, ObjectFault> {
             folder,
             version: object.as_ref().map(|found| found.version),
             builtin: false,
+            file: None,
             changed: object.map(|found| found.changed_at.0),
         });
         ControlFlow::Continue(())
     })?;
-    let builtin = builtin::names().filter_map(|name| {
-        let Dashboard { title, folder, .. } = builtin::get(name)?;
-        Some(DashboardEntry {
+    let builtin = builtin::names().filter_map(|name| Some((name, builtin::get(name)?)));
+    let builtin = builtin.map(|(name, dashboard)| DashboardEntry::fixed(name, &dashboard, None));
+    let in_files = of_files
+        .dashboards
+        .iter()
+        .map(|(name, dashboard)| DashboardEntry::fixed(name, dashboard, Some(file_name(name))));
+    let dashboards = builtin.chain(in_files).chain(stored.into_iter().rev()).collect();
+    Ok(DashboardsAnswer { dashboards, faults })
+}
+
+impl DashboardEntry {
+    /// Returns the entry of a dashboard that cannot be changed.
+    fn fixed(name: &str, dashboard: &Dashboard, file: Option<String>) -> Self {
+        Self {
             name: name.to_owned(),
-            title,
-            folder,
+            title: dashboard.title.clone(),
+            folder: dashboard.folder.clone(),
             version: None,
-            builtin: true,
+            builtin: file.is_none(),
+            file,
             changed: None,
-        })
-    });
-    Ok(DashboardsAnswer { dashboards: builtin.chain(stored.into_iter().rev()).collect() })
+        }
+    }
+}
+
+fn file_name(name: &str) -> String {
+    format!("{name}.json")
 }
 
 /// Returns a dashboard.
 ///
 /// # Errors
 /// There is no dashboard with that name, or the store cannot be read.
-pub fn get(store: &Store, name: &str) -> Result<DashboardAnswer, ObjectFault> {
-    let name_text = name.to_owned();
-    if let Some(dashboard) = builtin::get(name) {
-        let (version, changed) = (None, None);
-        return Ok(DashboardAnswer { name: name_text, version, changed, builtin: true, dashboard });
+pub fn get(
+    store: &Store,
+    files: &DashboardFiles,
+    name: &str,
+) -> Result<DashboardAnswer, ObjectFault> {
+    let in_file = || Some((files.get().dashboards.get(name)?.clone(), Some(file_name(name))));
+    if let Some((dashboard, file)) =
+        builtin::get(name).map(|dashboard| (dashboard, None)).or_else(in_file)
+    {
+        return Ok(DashboardAnswer {
+            name: name.to_owned(),
+            version: None,
+            changed: None,
+            builtin: file.is_none(),
+            file,
+            dashboard,
+        });
     }
     let missing = || ObjectFault::NotFound(format!("there is no dashboard {name:?}"));
     check_name(name).map_err(|_| missing())?;
     let object = store.object(ObjectKind::Dashboard, name)?.ok_or_else(missing)?;
     let text = String::from_utf8_lossy(&object.bytes);
     Ok(DashboardAnswer {
-        name: name_text,
+        name: name.to_owned(),
         version: Some(object.version),
         changed: Some(object.changed_at.0),
         builtin: false,
+        file: None,
         dashboard: Dashboard::read(&text)?,
     })
 }
@@ -128,12 +178,14 @@ pub fn get(store: &Store, name: &str) -> Result<DashboardAnswer, ObjectFault> {
 /// for it, or the store cannot be written.
 pub fn put(
     store: &Store,
+    files: &DashboardFiles,
     name: &str,
     expected: Option<u64>,
     dashboard: &Dashboard,
     now: UnixMillis,
 ) -> Result<u64, ObjectFault> {
     check_changeable(name)?;
+    check_no_file(files, name)?;
     let bytes = serde_json::to_vec(dashboard)
         .map_err(|cause| ObjectFault::Invalid(format!("it cannot be written as JSON: {cause}")))?;
     if bytes.len() > BYTES_MAX {
@@ -151,8 +203,14 @@ pub fn put(
 ///
 /// # Errors
 /// There is no such dashboard, it has changed since that version, or the store cannot be written.
-pub fn delete(store: &Store, name: &str, expected: Option<u64>) -> Result<(), ObjectFault> {
+pub fn delete(
+    store: &Store,
+    files: &DashboardFiles,
+    name: &str,
+    expected: Option<u64>,
+) -> Result<(), ObjectFault> {
     check_changeable(name)?;
+    check_no_file(files, name)?;
     let found = store.objects(ObjectKind::Dashboard)?.iter().any(|known| known.name == name);
     if !found {
         return Err(ObjectFault::NotFound(format!("there is no dashboard {name:?}")));
@@ -170,12 +228,23 @@ fn check_changeable(name: &str) -> Result<(), ObjectFault> {
     Ok(())
 }
 
+/// Refuses the name of a dashboard in a file.
+fn check_no_file(files: &DashboardFiles, name: &str) -> Result<(), ObjectFault> {
+    if files.get().dashboards.contains_key(name) {
+        let file = file_name(name);
+        let message = format!(
+            "{name} is the file {file}, which only the file's owner changes: save yours under another name"
+        );
+        return Err(ObjectFault::Invalid(message));
+    }
+    Ok(())
+}
+
 /// Checks a name, which is part of addresses.
 fn check_name(name: &str) -> Result<(), ObjectFault> {
-    let is_plain = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'-';
-    if !(1..=NAME_BYTES_MAX).contains(&name.len()) || !name.bytes().all(is_plain) {
+    if !is_dashboard_name(name) {
         let message = format!(
-            "{name:?} is not a dashboard name: use 1 to {NAME_BYTES_MAX} of a-z, 0-9 and -"
+            "{name:?} is not a dashboard name: use 1 to {DASHBOARD_NAME_BYTES_MAX} of a-z, 0-9 and -"
         );
         return Err(ObjectFault::Invalid(message));
     }

@@ -40,7 +40,7 @@ pub use audit::{
 pub use cardinality::{CardinalityAnswer, CountedName, KnownCardinality};
 pub use codes::{CodeAnswer, KnownCodes, NewCodeAnswer};
 pub use dashboard::Dashboard;
-pub use dashboards::{DashboardAnswer, DashboardsAnswer};
+pub use dashboards::{DashboardAnswer, DashboardFiles, DashboardsAnswer};
 pub use hosts::{KnownHosts, ListedHosts};
 pub use keys::{KeyAnswer, KeyFault, KnownKeys, NewKeyAnswer};
 pub use live::LiveValue;

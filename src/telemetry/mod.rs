@@ -18,8 +18,8 @@ pub use last_lines::last_log_lines;
 pub use log_limit::LogFormat;
 pub use logging::{Logging, check_filter, init_logging};
 pub use metrics::{
-    CLUSTER_METRICS, ClusterMetrics, HOST_METRICS, METRIC_NAMES, Metrics, PeopleMetrics,
-    PublishMetrics, TlsMetrics,
+    CLUSTER_METRICS, ClusterMetrics, DashboardMetrics, HOST_METRICS, METRIC_NAMES, Metrics,
+    PeopleMetrics, PublishMetrics, TlsMetrics,
 };
 pub use readings::SelfReading;
 pub use redaction::without_secrets;

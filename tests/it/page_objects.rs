@@ -4,10 +4,13 @@
 use std::{collections::BTreeSet, fs, path::Path};
 
 use granary::{
-    kept::{Annotations, AnnotationsQuery, Dashboard, NewAnnotation, ObjectFault, dashboards},
+    kept::{
+        Annotations, AnnotationsQuery, Dashboard, DashboardFiles, NewAnnotation, ObjectFault,
+        dashboards,
+    },
     model::UnixMillis,
     store::{ObjectKind, ObjectRefusal, Store},
-    telemetry::METRIC_NAMES,
+    telemetry::{METRIC_NAMES, Metrics},
 };
 use serde_json::{Value, json};
 
@@ -22,6 +25,10 @@ fn dashboard_titled(title: &str) -> Dashboard {
     Dashboard::read(&json.to_string()).unwrap()
 }
 
+fn no_files() -> DashboardFiles {
+    DashboardFiles::default()
+}
+
 fn to_json<T: serde::Serialize>(answer: &T) -> Value {
     serde_json::to_value(answer).unwrap()
 }
@@ -30,32 +37,45 @@ fn to_json<T: serde::Serialize>(answer: &T) -> Value {
 fn of_two_conflicting_saves_the_second_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
-    let first = dashboards::put(&store, "mine", None, &dashboard_titled("one"), NOW).unwrap();
+    let first =
+        dashboards::put(&store, &no_files(), "mine", None, &dashboard_titled("one"), NOW).unwrap();
     let conflicting_version = |outcome: Result<u64, ObjectFault>| match outcome {
         Err(ObjectFault::Refused(ObjectRefusal::Conflict { found, .. })) => found,
         other => panic!("{other:?}"),
     };
     // Both editors have read the first version.
     let second =
-        dashboards::put(&store, "mine", Some(first), &dashboard_titled("two"), NOW).unwrap();
-    let refused = dashboards::put(&store, "mine", Some(first), &dashboard_titled("three"), NOW);
+        dashboards::put(&store, &no_files(), "mine", Some(first), &dashboard_titled("two"), NOW)
+            .unwrap();
+    let refused =
+        dashboards::put(&store, &no_files(), "mine", Some(first), &dashboard_titled("three"), NOW);
     assert_eq!(conflicting_version(refused), Some(second));
     assert_eq!(
-        conflicting_version(dashboards::put(&store, "mine", None, &dashboard_titled("x"), NOW)),
+        conflicting_version(dashboards::put(
+            &store,
+            &no_files(),
+            "mine",
+            None,
+            &dashboard_titled("x"),
+            NOW
+        )),
         Some(second)
     );
     drop(store);
     let store = open(dir.path());
-    let answer = to_json(&dashboards::get(&store, "mine").unwrap());
+    let answer = to_json(&dashboards::get(&store, &no_files(), "mine").unwrap());
     assert_eq!(answer["dashboard"]["title"], "two");
     assert_eq!((&answer["version"], &answer["builtin"]), (&json!(second), &json!(false)));
     assert!(matches!(
-        dashboards::delete(&store, "mine", Some(first)),
+        dashboards::delete(&store, &no_files(), "mine", Some(first)),
         Err(ObjectFault::Refused(_))
     ));
-    dashboards::delete(&store, "mine", Some(second)).unwrap();
-    assert!(matches!(dashboards::get(&store, "mine"), Err(ObjectFault::NotFound(_))));
-    assert!(matches!(dashboards::delete(&store, "mine", None), Err(ObjectFault::NotFound(_))));
+    dashboards::delete(&store, &no_files(), "mine", Some(second)).unwrap();
+    assert!(matches!(dashboards::get(&store, &no_files(), "mine"), Err(ObjectFault::NotFound(_))));
+    assert!(matches!(
+        dashboards::delete(&store, &no_files(), "mine", None),
+        Err(ObjectFault::NotFound(_))
+    ));
 }
 
 #[test]
@@ -63,11 +83,11 @@ fn built_in_dashboards_come_first_and_cannot_be_changed() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
     for name in ["zoo", "apes"] {
-        dashboards::put(&store, name, None, &dashboard_titled(name), NOW).unwrap();
+        dashboards::put(&store, &no_files(), name, None, &dashboard_titled(name), NOW).unwrap();
     }
     // A damaged dashboard does not hide the others, and can be replaced.
     store.put_object(ObjectKind::Dashboard, "broken", None, b"{", NOW).unwrap().unwrap();
-    let listed = to_json(&dashboards::list(&store).unwrap());
+    let listed = to_json(&dashboards::list(&store, &no_files()).unwrap());
     let listed = listed["dashboards"].as_array().unwrap();
     let names: Vec<_> =
         listed.iter().map(|dashboard| dashboard["name"].as_str().unwrap()).collect();
@@ -84,13 +104,47 @@ fn built_in_dashboards_come_first_and_cannot_be_changed() {
     );
     assert_eq!(listed[4]["title"], "broken (damaged)");
     for name in ["hosts", "mongodb", "granary", "", "A", "a/b", "a b", &"x".repeat(65)] {
-        let outcome = dashboards::put(&store, name, None, &dashboard_titled("x"), NOW);
+        let outcome = dashboards::put(&store, &no_files(), name, None, &dashboard_titled("x"), NOW);
         assert!(matches!(outcome, Err(ObjectFault::Invalid(_))), "{name}");
-        let outcome = dashboards::delete(&store, name, Some(1));
+        let outcome = dashboards::delete(&store, &no_files(), name, Some(1));
         assert!(matches!(outcome, Err(ObjectFault::Invalid(_))), "{name}");
     }
     let version = listed[4]["version"].as_u64();
-    dashboards::put(&store, "broken", version, &dashboard_titled("fixed"), NOW).unwrap();
+    dashboards::put(&store, &no_files(), "broken", version, &dashboard_titled("fixed"), NOW)
+        .unwrap();
+}
+
+#[test]
+fn a_dashboard_in_a_file_cannot_be_changed_and_hides_a_saved_one_with_a_word() {
+    let (dir, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let store = open(dir.path());
+    let saved = dashboards::put(&store, &no_files(), "web", None, &dashboard_titled("saved"), NOW);
+    let text = serde_json::to_string(&dashboard_titled("file")).unwrap();
+    fs::write(folder.path().join("web.json"), text).unwrap();
+    let files = DashboardFiles::default();
+    files.load(folder.path(), &Metrics::new().unwrap());
+    let listed = to_json(&dashboards::list(&store, &files).unwrap());
+    assert_eq!(
+        listed["dashboards"][3],
+        json!({ "name": "web", "title": "file", "version": null, "builtin": false,
+            "file": "web.json", "changed": null })
+    );
+    assert_eq!(listed["dashboards"].as_array().unwrap().len(), 4);
+    assert_eq!(listed["faults"][0]["file"], "web.json");
+    assert!(listed["faults"][0]["message"].as_str().unwrap().contains("hides a saved dashboard"));
+    let answer = to_json(&dashboards::get(&store, &files, "web").unwrap());
+    assert_eq!(
+        (&answer["dashboard"]["title"], &answer["file"]),
+        (&json!("file"), &json!("web.json"))
+    );
+    let version = Some(saved.unwrap());
+    let put = dashboards::put(&store, &files, "web", version, &dashboard_titled("x"), NOW);
+    assert!(matches!(put, Err(ObjectFault::Invalid(message)) if message.contains("web.json")));
+    let deleted = dashboards::delete(&store, &files, "web", version);
+    assert!(matches!(deleted, Err(ObjectFault::Invalid(_))));
+    // Without the file, the saved dashboard is back.
+    let answer = to_json(&dashboards::get(&store, &no_files(), "web").unwrap());
+    assert_eq!(answer["dashboard"]["title"], "saved");
 }
 
 /// Returns the metrics that a dashboard queries.
@@ -113,7 +167,8 @@ fn queried_metrics(dashboard: &Value) -> BTreeSet<String> {
 fn built_in_dashboards_query_existing_metrics() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
-    let get = |name| to_json(&dashboards::get(&store, name).unwrap())["dashboard"].clone();
+    let get =
+        |name| to_json(&dashboards::get(&store, &no_files(), name).unwrap())["dashboard"].clone();
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     for (name, agent) in [("hosts", "host"), ("mongodb", "mongodb")] {
         let table = root.join("agents").join(agent).join("METRICS.md");
@@ -135,7 +190,7 @@ fn built_in_dashboards_query_existing_metrics() {
     // The page can save a copy of each built-in dashboard.
     for name in ["hosts", "mongodb", "granary"] {
         let copy = Dashboard::read(&get(name).to_string()).unwrap();
-        dashboards::put(&store, &format!("my-{name}"), None, &copy, NOW).unwrap();
+        dashboards::put(&store, &no_files(), &format!("my-{name}"), None, &copy, NOW).unwrap();
         let panels = get(name)["panels"].as_array().unwrap().len();
         assert!((15..=40).contains(&panels), "{name}: {panels}");
     }

@@ -32,12 +32,12 @@ pub(super) struct DeleteParams {
 }
 
 pub(super) async fn list(parts: web::Data<ObjectsParts>) -> HttpResponse {
-    let found = move || dashboards::list(&parts.store);
+    let found = move || dashboards::list(&parts.store, &parts.dashboard_files);
     respond(found, |found| HttpResponse::Ok().json(found)).await
 }
 
 pub(super) async fn get(name: web::Path<String>, parts: web::Data<ObjectsParts>) -> HttpResponse {
-    let found = move || dashboards::get(&parts.store, &name);
+    let found = move || dashboards::get(&parts.store, &parts.dashboard_files, &name);
     respond(found, |found| HttpResponse::Ok().json(found)).await
 }
 
@@ -54,7 +54,8 @@ pub(super) async fn put(
         let save = serde_json::from_slice::<SaveRequest<'_>>(&body.bytes)
             .map_err(|cause| ObjectFault::Invalid(format!("body: {cause}")))?;
         let dashboard = Dashboard::read(save.dashboard.get())?;
-        dashboards::put(&parts.store, &saved_name, save.version, &dashboard, parts.clock.now())
+        let (store, files, now) = (&parts.store, &parts.dashboard_files, parts.clock.now());
+        dashboards::put(store, files, &saved_name, save.version, &dashboard, now)
     };
     let saved_response =
         |version| HttpResponse::Ok().json(json!({ "name": name, "version": version }));
@@ -70,6 +71,6 @@ pub(super) async fn delete(
         Ok(params) => params.into_inner(),
         Err(cause) => return answer::query_error(&QueryError::Invalid(cause.to_string())),
     };
-    let delete = move || dashboards::delete(&parts.store, &name, version);
+    let delete = move || dashboards::delete(&parts.store, &parts.dashboard_files, &name, version);
     respond(delete, |()| HttpResponse::NoContent().finish()).await
 }

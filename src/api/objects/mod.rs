@@ -15,7 +15,7 @@ use serde_json::json;
 use super::{answer, body::Bodies, scope::Scope};
 use crate::{
     clock::TrustedClock,
-    kept::{Annotations, KnownHosts, ObjectFault},
+    kept::{Annotations, DashboardFiles, KnownHosts, ObjectFault},
     store::{ObjectRefusal, Store},
     telemetry::Metrics,
 };
@@ -30,6 +30,7 @@ pub struct ObjectsParts {
     pub bodies: Bodies,
     pub hosts: KnownHosts,
     pub annotations: Annotations,
+    pub dashboard_files: DashboardFiles,
 }
 
 /// The routes.

@@ -5,7 +5,8 @@
 use super::{
     Panel, PanelKind, Query, QueryKind,
     check_field::{
-        CheckResult, ID_BYTES_MAX, NAME_BYTES_MAX, TITLE_BYTES_MAX, check_count, check_word, fault,
+        CheckResult, DASHBOARD_NAME_BYTES_MAX, ID_BYTES_MAX, NAME_BYTES_MAX, TITLE_BYTES_MAX,
+        check_count, check_word, fault, is_dashboard_name,
     },
 };
 use crate::{
@@ -51,6 +52,12 @@ pub(super) fn check_panel(location: &str, panel: &Panel) -> CheckResult {
             "{h} rows from row {y} on: use 1 to {PANEL_ROWS_MAX} rows, and rows up to {ROWS_MAX}"
         );
         return Err(fault(location, problem));
+    }
+    if let Some(name) = panel.link.as_deref().filter(|name| !is_dashboard_name(name)) {
+        let problem = format!(
+            "{name:?} is not a dashboard name: use 1 to {DASHBOARD_NAME_BYTES_MAX} of a-z, 0-9 and -"
+        );
+        return Err(fault(&format!("{location}.link"), problem));
     }
     match panel.kind {
         PanelKind::Row => check_without_values(location, panel, "rows"),
@@ -130,6 +137,7 @@ fn check_without_values(location: &str, panel: &Panel, kind: &str) -> CheckResul
         ("max", panel.max.is_some()),
         ("thresholds", panel.thresholds.is_some()),
         ("text", panel.text.is_some() && panel.kind == PanelKind::Row),
+        ("link", panel.link.is_some() && panel.kind == PanelKind::Row),
     ];
     for (field, is_present) in fields_of_values {
         require_absent(location, field, is_present, kind)?;

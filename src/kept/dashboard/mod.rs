@@ -7,6 +7,8 @@ mod check;
 mod check_field;
 mod check_panel;
 
+pub(super) use check_field::{DASHBOARD_NAME_BYTES_MAX, is_dashboard_name};
+
 use serde::{Deserialize, Serialize};
 
 use super::ObjectFault;
@@ -93,6 +95,8 @@ pub struct Panel {
     pub repeat: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folded: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<String>,
 }
 
 /// The content of a panel. All but texts and rows show the results of queries.

@@ -4,6 +4,7 @@
 //! documents every metric, and a test compares it with `names.rs`.
 
 mod cluster;
+mod dashboards;
 mod mirrored;
 mod names;
 mod of_projects;
@@ -26,6 +27,7 @@ use prometheus::{
 use super::labels::{DatagramLoss, IngestOutcome, Protocol, QueryOutcome};
 use crate::{model::HostState, policy::RefusalReason, store::Store};
 pub use cluster::ClusterMetrics;
+pub use dashboards::DashboardMetrics;
 use mirrored::MirroredMetrics;
 pub use names::{CLUSTER_METRICS, HOST_METRICS, METRIC_NAMES};
 use of_projects::OfProjects;
@@ -73,6 +75,7 @@ pub struct Metrics {
     pub clock_ahead_seconds: IntGauge,
     pub snapshots_refused: IntCounter,
     pub annotations_forgotten: IntCounter,
+    pub dashboards: DashboardMetrics,
     pub config_last_reload_successful: IntGauge,
     pub config_last_reload_success: IntGauge,
     pub config_reload_failures: IntCounter,
@@ -147,6 +150,7 @@ impl Metrics {
             clock_ahead_seconds: gauge(r, "granary_clock_ahead_seconds")?,
             snapshots_refused: counter(r, "granary_snapshots_refused_total")?,
             annotations_forgotten: counter(r, "granary_annotations_forgotten_total")?,
+            dashboards: DashboardMetrics::new(r)?,
             config_last_reload_successful: gauge(r, "granary_config_last_reload_successful")?,
             config_last_reload_success: gauge(r, RELOADED_AT)?,
             config_reload_failures: counter(r, "granary_config_reload_failures_total")?,

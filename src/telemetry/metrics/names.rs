@@ -11,7 +11,7 @@ pub const HOST_METRICS: [(&str, &str); 6] = [
 ];
 
 /// All metric names with their help texts.
-pub const METRIC_NAMES: [(&str, &str); 104] = [
+pub const METRIC_NAMES: [(&str, &str); 106] = [
     ("granary_samples_accepted_total", "Samples made durable, by protocol"),
     ("granary_samples_duplicate_total", "Samples that were accepted before, by protocol"),
     ("granary_samples_refused_total", "Permanently refused samples, by protocol and reason"),
@@ -131,6 +131,8 @@ pub const METRIC_NAMES: [(&str, &str); 104] = [
     ("granary_publish_waiting_seconds", "Time for which changed documents have waited for MongoDB"),
     ("granary_snapshots_refused_total", "Snapshots refused for lack of space"),
     ("granary_annotations_forgotten_total", "Annotations removed for newer ones"),
+    ("granary_dashboard_files", "Dashboards that files provide"),
+    ("granary_dashboard_files_failed", "Files of dashboards that cannot be used"),
     ("granary_config_last_reload_successful", "1 when the last reload of the settings succeeded"),
     (
         "granary_config_last_reload_success_timestamp_seconds",

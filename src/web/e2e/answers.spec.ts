@@ -1,5 +1,8 @@
 /** The types of src/api/types have the same fields as a real daemon's answers. */
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { ApiError } from "../src/api/client";
 import type { ChartParams } from "../src/api/client";
 import type { Dashboard } from "../src/api/types";
@@ -63,7 +66,10 @@ const DASHBOARD: Dashboard = {
         { kind: "promql", expression: "up", legend: "{{host}}", hidden: true },
       ],
     },
-    { kind: "text", id: "b", title: "Words", x: 6, y: 0, w: 6, h: 6, text: "*words*" },
+    {
+      ...{ kind: "text", id: "b", title: "Words", x: 6, y: 0, w: 6, h: 6 },
+      ...{ text: "*words*", link: "hosts" },
+    },
     { kind: "row", id: "c", title: "Each host", x: 0, y: 6, w: 12, h: 1, folded: true },
     {
       kind: "gauge",
@@ -71,6 +77,7 @@ const DASHBOARD: Dashboard = {
       title: "Load now",
       ...{ x: 0, y: 7, w: 6, h: 6 },
       repeat: "host",
+      link: "hosts",
       reduce: "avg",
       min: 0,
       max: 8,
@@ -89,10 +96,13 @@ test("answers have exactly the fields that the page's types declare", async ({ s
   test.setTimeout(5 * MINUTE);
   const port = await freePort();
   const receiver = createServer((_, answer) => answer.end()).listen(port, "127.0.0.1");
+  const files = await mkdtemp(join(tmpdir(), "granary-answers-"));
+  await writeFile(join(files, "fixed.json"), JSON.stringify(DASHBOARD));
+  await writeFile(join(files, "faulty.json"), "{");
   const daemon = await startDaemon({
     "rules.yml": RULES,
     "receivers.yml": receivers(port),
-    "granary.toml": SETTINGS,
+    "granary.toml": `[server]\ndashboards_dir = '${files}'\n${SETTINGS}`,
   });
   await daemon.postSamples(hostSamples(HOST, 1, 0));
   const disk = { metric: "disk_partition_space_percent_used", time: NOW - MINUTE, value: 7 };
@@ -135,6 +145,7 @@ test("answers have exactly the fields that the page's types declare", async ({ s
   } finally {
     globalThis.fetch = realFetch;
     receiver.close();
+    await rm(files, { recursive: true });
   }
   const names = [...values.keys()].map((key) => key.split(" ")[0] ?? "");
   expect(Object.keys(api).filter((name) => !names.includes(name))).toEqual([]);
@@ -189,6 +200,7 @@ async function requestObjects() {
   const { version } = await api.saveDashboard("all", null, DASHBOARD);
   await api.dashboards();
   await api.dashboard("all");
+  await api.dashboard("fixed");
   await api.deleteDashboard("all", version);
   const { id } = await api.annotate({ time: NOW, end: NOW + 1, text: "x", tags: { host: HOST } });
   await api.annotations({ start: NOW - HOUR, end: NOW + HOUR, tags: `host=${HOST}` });

@@ -3,9 +3,10 @@ import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { ApiError, api } from "../api/client";
 import { useResource } from "../api/resource";
-import type { DashboardEntry } from "../api/types";
+import type { DashboardEntry, DashboardFileFault } from "../api/types";
 import { navigate } from "../app/address";
 import { causeText, useAttempt } from "../parts/attempt";
+import { Callout } from "../parts/callout";
 import { FormDialog } from "../parts/dialog";
 import { Icon } from "../parts/icon";
 import { Empty, Failed, Loading } from "../parts/states";
@@ -53,6 +54,7 @@ export function Dashboards() {
           <Icon name="plus" /> New dashboard
         </button>
       </header>
+      {data?.faults && <FileFaults faults={data.faults} />}
       {!data && error ? (
         <Failed message={error.message} onRetry={reload} />
       ) : !data ? (
@@ -70,6 +72,22 @@ export function Dashboards() {
         <DeleteDialog entry={open.value.entry} onClose={close} onDone={reload} />
       ) : null}
     </>
+  );
+}
+
+/** The files of dashboards that are not in use, with the reasons. */
+function FileFaults({ faults }: { faults: readonly DashboardFileFault[] }) {
+  const title = faults.length === 1 ? "1 file has a fault" : `${faults.length} files have faults`;
+  return (
+    <Callout tone="warn" label="Faulty files" title={title}>
+      <ul class="file-faults">
+        {faults.map(({ file, message }) => (
+          <li key={file}>
+            <code>{file}</code>: {message}
+          </li>
+        ))}
+      </ul>
+    </Callout>
   );
 }
 
@@ -110,6 +128,8 @@ function List(props: ListProps) {
           </span>
           {entry.builtin ? (
             <span class="badge">Built-in</span>
+          ) : entry.file ? (
+            <span class="badge">File</span>
           ) : (
             <button
               type="button"
@@ -127,7 +147,8 @@ function List(props: ListProps) {
   );
 }
 
-function changedOf({ name, builtin, changed }: DashboardEntry): string {
+function changedOf({ name, builtin, file, changed }: DashboardEntry): string {
+  if (file) return `/${name} · from ${file}`;
   if (builtin || changed === null) return `/${name} · comes with Granary`;
   const at = new Date(changed).toLocaleString(undefined, {
     dateStyle: "medium",

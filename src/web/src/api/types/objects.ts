@@ -4,6 +4,13 @@ import type { Display, Tags } from "./series";
 /** `/api/v1/dashboards` */
 export interface DashboardsAnswer {
   dashboards: DashboardEntry[];
+  /** The files of dashboards that are not in use, or that hide a saved dashboard. */
+  faults?: DashboardFileFault[];
+}
+
+export interface DashboardFileFault {
+  file: string;
+  message: string;
 }
 
 export interface DashboardEntry {
@@ -11,6 +18,8 @@ export interface DashboardEntry {
   title: string;
   version: number | null;
   builtin: boolean;
+  /** The file of a dashboard that the page cannot change. */
+  file?: string;
   changed: number | null;
   folder?: string;
 }
@@ -21,6 +30,7 @@ export interface DashboardAnswer {
   version: number | null;
   changed: number | null;
   builtin: boolean;
+  file?: string;
   dashboard: Dashboard;
 }
 
@@ -89,6 +99,8 @@ export interface ChartPanel extends PanelArea {
   min?: number;
   max?: number;
   thresholds?: PanelThreshold[];
+  /** The name of a dashboard that the panel opens, with the same variables and time range. */
+  link?: string;
 }
 
 /** A heading that folds the panels below it, up to the next row. */
@@ -100,6 +112,7 @@ export interface RowPanel extends PanelArea {
 export interface TextPanel extends PanelArea {
   kind: "text";
   text: string;
+  link?: string;
 }
 
 export type PanelQuery = MetricQuery | PromqlQuery;

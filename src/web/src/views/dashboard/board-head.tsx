@@ -7,7 +7,8 @@ import { Icon } from "../../parts/icon";
 
 interface Props {
   dashboard: Dashboard;
-  isBuiltin: boolean;
+  /** The reason why the dashboard cannot be changed: it is built in, or the name of its file. */
+  fixedBy: string | undefined;
   isEditing: boolean;
   isChanged: boolean;
   canUndo: boolean;
@@ -43,7 +44,8 @@ export function BoardHead(props: Props) {
         </>
       ) : (
         <h1>
-          {props.dashboard.title} {props.isBuiltin ? <span class="badge">Built-in</span> : null}
+          {props.dashboard.title}{" "}
+          {props.fixedBy ? <span class="badge">{props.fixedBy}</span> : null}
         </h1>
       )}
       {props.isEditing ? <EditActions {...props} /> : <ViewActions {...props} />}
@@ -51,12 +53,12 @@ export function BoardHead(props: Props) {
   );
 }
 
-function ViewActions({ isBuiltin, frame, onEdit, onOpen, onExport }: Props) {
+function ViewActions({ fixedBy, frame, onEdit, onOpen, onExport }: Props) {
   return (
     <>
       <AnnotateButton frame={frame} />
       <button type="button" class="button" onClick={onEdit}>
-        <Icon name="pencil" /> {isBuiltin ? "Edit a copy" : "Edit"}
+        <Icon name="pencil" /> {fixedBy ? "Edit a copy" : "Edit"}
       </button>
       <Menu
         label="More about this dashboard"
@@ -72,7 +74,7 @@ function ViewActions({ isBuiltin, frame, onEdit, onOpen, onExport }: Props) {
 }
 
 function EditActions(props: Props) {
-  const { isBuiltin, isChanged, canUndo, canAdd, busy } = props;
+  const { fixedBy, isChanged, canUndo, canAdd, busy } = props;
   return (
     <>
       <button type="button" class="button" disabled={!canAdd} onClick={() => props.onAdd("chart")}>
@@ -112,10 +114,10 @@ function EditActions(props: Props) {
       <button
         type="button"
         class="button primary"
-        disabled={busy || (!isChanged && !isBuiltin)}
+        disabled={busy || (!isChanged && !fixedBy)}
         onClick={props.onSave}
       >
-        {isBuiltin ? "Save as…" : "Save"}
+        {fixedBy ? "Save as…" : "Save"}
       </button>
     </>
   );

@@ -39,7 +39,8 @@ interface Props {
 }
 
 export function Board({ loaded, onReload }: Props) {
-  const { name, builtin } = loaded;
+  const { name, builtin, file } = loaded;
+  const isFixed = builtin || file !== undefined;
   const draft = useSignal<Dashboard>(loaded.dashboard);
   const version = useSignal(loaded.version);
   const saved = useSignal<Dashboard>(loaded.dashboard);
@@ -83,7 +84,7 @@ export function Board({ loaded, onReload }: Props) {
     version.value = answer.version;
   };
   const save = async () => {
-    if (builtin || version.value === null) {
+    if (isFixed || version.value === null) {
       openDialog.value = { dialog: "save-as" };
       return;
     }
@@ -116,7 +117,7 @@ export function Board({ loaded, onReload }: Props) {
     <>
       <BoardHead
         dashboard={draft.value}
-        isBuiltin={builtin}
+        fixedBy={builtin ? "Built-in" : file}
         isEditing={isEditing}
         isChanged={isChanged.value}
         canUndo={undoSteps.value.length > 0}

@@ -1,4 +1,5 @@
 /** The chart of a panel, on the dashboard and as the preview of its editor. */
+import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import type { ChartPanel } from "../../api/types";
 import { Chart } from "../../chart/chart";
@@ -13,6 +14,8 @@ interface Props {
   panel: ChartPanel;
   frame: TimeFrame;
   chosen: ChosenValues;
+  /** Additional buttons in its head. */
+  actions?: ComponentChildren;
   onFailures?: (failures: Failure[]) => void;
 }
 

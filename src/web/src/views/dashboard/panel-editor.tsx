@@ -12,6 +12,7 @@ import { NumberChoice } from "../../queries/number-choice";
 import { NO_METRIC, QueryRows } from "../../queries/query-rows";
 import { expandQueries, type ChosenValues } from "../../queries/variables";
 import { PanelChart } from "./panel-chart";
+import { LinkChoice } from "./panel-link";
 import { PanelOptions } from "./panel-options";
 import { Text } from "./text";
 import { isChart, ValuesPanel } from "./values/values-panel";
@@ -169,6 +170,13 @@ export function TextEditor({ panel, isNew, onClose, onDone }: Props<TextPanel>) 
         maxLength={TITLE_MAX}
         value={draft.value.title}
         onText={(title) => change({ title })}
+      />
+      <LinkChoice
+        link={draft.value.link}
+        onLink={(link) => {
+          const { link: _, ...rest } = draft.value;
+          draft.value = link ? { ...rest, link } : rest;
+        }}
       />
       <div class="text-editor">
         <label class="labelled">

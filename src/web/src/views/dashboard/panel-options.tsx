@@ -2,6 +2,7 @@
 import { useId } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import type { ChartPanel, ValuesKind, Variable } from "../../api/types";
+import { LinkChoice } from "./panel-link";
 import { readThresholds, thresholdsText } from "./thresholds";
 import { REDUCTIONS } from "./values/reduce";
 
@@ -29,7 +30,7 @@ type Change = { [Name in keyof ChartPanel]?: ChartPanel[Name] | undefined };
 
 /** The panel with only the fields that its kind permits and that differ from the defaults. */
 export function withOptions(panel: ChartPanel, change: Change): ChartPanel {
-  const { stacked, log, unit, reduce, min, max, thresholds, repeat, ...rest } = {
+  const { stacked, log, unit, reduce, min, max, thresholds, repeat, link, ...rest } = {
     ...panel,
     ...change,
   } as { [Name in keyof ChartPanel]: ChartPanel[Name] };
@@ -45,6 +46,7 @@ export function withOptions(panel: ChartPanel, change: Change): ChartPanel {
     ...(isScaled && max !== undefined ? { max } : {}),
     ...(thresholds && thresholds.length > 0 ? { thresholds } : {}),
     ...(repeat ? { repeat } : {}),
+    ...(link ? { link } : {}),
   };
 }
 
@@ -94,6 +96,7 @@ export function PanelOptions({ panel, variables, onChange }: Props) {
         variables={variables}
         onChange={(repeat) => set({ repeat: repeat ?? "" })}
       />
+      <LinkChoice link={panel.link} onLink={(link) => set({ link })} />
       {hasLines(kind) && (
         <div class="panel-checks">
           {kind === "chart" && (

@@ -10,6 +10,7 @@ import { Icon } from "../../parts/icon";
 import { expandTitle, type ChosenValues } from "../../queries/variables";
 import { GridView, panelLabel, type PanelAction } from "./grid-view";
 import { PanelChart } from "./panel-chart";
+import { PanelLink } from "./panel-link";
 import { shownPanels } from "./rows";
 import { Text } from "./text";
 import { isChart, ValuesPanel } from "./values/values-panel";
@@ -110,14 +111,19 @@ interface PanelProps {
 
 function PanelView({ panel, frame, chosen: shared, own }: PanelProps) {
   const chosen = useSteady({ ...shared, ...own });
+  const title = expandTitle(panel.title, chosen);
+  const link = (
+    <PanelLink name={panel.link} title={title || panelLabel(panel)} frame={frame} chosen={chosen} />
+  );
   if (panel.kind !== "text") {
-    if (!isChart(panel.kind)) return <ValuesPanel panel={panel} frame={frame} chosen={chosen} />;
-    const title = expandTitle(panel.title, chosen) || "Chart";
-    return <PanelChart id={panel.id} title={title} panel={panel} frame={frame} chosen={chosen} />;
+    const parts = { panel, frame, chosen, actions: link };
+    if (!isChart(panel.kind)) return <ValuesPanel {...parts} />;
+    return <PanelChart id={panel.id} title={title || "Chart"} {...parts} />;
   }
   return (
     <div class="text-panel" tabIndex={0} role="group" aria-label={panelLabel(panel)}>
-      {panel.title ? <h2>{expandTitle(panel.title, chosen)}</h2> : null}
+      {panel.link ? <div class="text-link">{link}</div> : null}
+      {title ? <h2>{title}</h2> : null}
       <Text text={panel.text} />
     </div>
   );

@@ -38,7 +38,7 @@ export function SaveDialog({ panel, onClose }: Props) {
   const { busy, error, run } = useAttempt();
   const saved = useSignal<string | undefined>(undefined);
   const allDashboards = dashboards.data?.dashboards ?? [];
-  const editable = allDashboards.filter(({ builtin }) => !builtin);
+  const editable = allDashboards.filter(({ builtin, file }) => !builtin && !file);
 
   const save = () => {
     const titledPanel = { ...panel, title: title.value.trim() };

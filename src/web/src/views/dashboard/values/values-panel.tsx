@@ -1,4 +1,5 @@
 /** A panel of single values or states: loads the results of its queries, and draws them. */
+import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import type { ChartPanel, ValuesKind } from "../../../api/types";
 import type { ChartData } from "../../../chart/data";
@@ -18,9 +19,11 @@ interface Props {
   panel: ChartPanel;
   frame: TimeFrame;
   chosen: ChosenValues;
+  /** Additional buttons in its head. */
+  actions?: ComponentChildren;
 }
 
-export function ValuesPanel({ panel, frame, chosen }: Props) {
+export function ValuesPanel({ panel, frame, chosen, actions }: Props) {
   const queries = useMemo(() => expandQueries(panel.queries, chosen), [panel.queries, chosen]);
   const title = expandTitle(panel.title, chosen) || "Values";
   const { loader, root } = useChartData(frame, {
@@ -39,6 +42,7 @@ export function ValuesPanel({ panel, frame, chosen }: Props) {
       <header class="values-head">
         <h3 title={title}>{title}</h3>
         {loader.isLoading.value && !data && <span class="spinner" aria-hidden="true" />}
+        {actions}
       </header>
       {error && (
         <p class="problem" role="alert">
