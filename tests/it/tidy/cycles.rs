@@ -223,7 +223,8 @@ fn no_files_import_each_other_in_a_cycle() {
     let folders = |name: &str| fs::read_dir(root().join(name)).unwrap();
     let agents = folders("agents").chain(folders("agents/shared"));
     let crates = agents.map(|entry| entry.unwrap().path());
-    let crates = crates.chain([root().join("benches/fleet"), root()]);
+    let benches = ["benches/fleet", "benches/instructions"].map(|folder| root().join(folder));
+    let crates = crates.chain(benches).chain([root()]);
     for folder in crates {
         let src = folder.join("src");
         let name = if folder == root() { "granary" } else { "" };

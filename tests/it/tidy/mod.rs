@@ -327,6 +327,7 @@ fn every_crate_inherits_the_lints() {
     let crates_in_src = crates_in_src.map(|entry| entry.unwrap().path().join("Cargo.toml"));
     manifests.extend(crates_in_src.filter(|path| path.exists()));
     let others = ["Cargo.toml", "agents/agent/Cargo.toml", "benches/fleet/Cargo.toml"];
+    manifests.push(root().join("benches/instructions/Cargo.toml"));
     manifests.extend(others.map(|path| root().join(path)));
     assert!(manifests.len() > 17, "found only {manifests:?}");
     for path in manifests {
