@@ -74,10 +74,11 @@ export function specOf(props: ChartSpecProps): ChartSpec {
 }
 
 /** The part of a spec that decides the request. */
-export type DataSpec = Pick<ChartSpec, "queries" | "display" | "unit" | "band" | "labels">;
+export type DataSpec = Pick<ChartSpec, "queries" | "display" | "unit" | "band" | "heat" | "labels">;
 
-export function dataSpecOf({ queries, display, unit, band, labels }: ChartSpec): DataSpec {
-  return { queries, display, unit, band, labels };
+export function dataSpecOf(spec: ChartSpec): DataSpec {
+  const { queries, display, unit, band, heat, labels } = spec;
+  return { queries, display, unit, band, heat, labels };
 }
 
 /** A request for the data of a chart in a window. */

@@ -1,14 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { ChartAnswer, ChartSeries } from "../api/types";
 import type { Window } from "../model/timeframe";
-import {
-  DRAWN_MAX,
-  joinParts,
-  orderByValue,
-  partOfChart,
-  partOfPromql,
-  withDrawnPart,
-} from "./data";
+import { DRAWN_MAX, joinParts, orderByValue, partOfPromql, withDrawnPart } from "./data";
+import { partOfChart } from "./part-of-chart";
 
 const window: Window = { start: 0, end: 180_000, resolution: "1m", zone: "UTC" };
 

@@ -1,5 +1,5 @@
 /** A chart's data: series over common times, made from the daemon's answers. */
-import type { ChartAnswer, ChartSeries, Kind, PromqlMatrix, Tags } from "../api/types";
+import type { Distribution, Kind, PromqlMatrix, Tags } from "../api/types";
 import type { Values } from "../model/stack";
 import type { Window } from "../model/timeframe";
 import { unitOf, type Unit } from "../model/units";
@@ -21,6 +21,10 @@ export interface DrawnSeries {
   ghostOf?: string;
   /** Min and max of each slot. */
   band?: { min: Values; max: Values };
+  /** The key of the next lower percentile: the area down to its line is filled. */
+  lower?: string;
+  /** The histograms of its query: the cells of a heat map. */
+  distribution?: Distribution;
 }
 
 export interface ChartData {
@@ -64,47 +68,6 @@ export function seriesName(metric: string, tags: Tags): string {
   const pairs = Object.entries(tags).sort(([a], [b]) => (a < b ? -1 : 1));
   const inside = pairs.map(([name, value]) => `${name}=${JSON.stringify(value)}`).join(", ");
   return inside ? `${metric}{${inside}}` : metric;
-}
-
-function drawnSeries(series: ChartSeries, unit: string | undefined): DrawnSeries {
-  return {
-    key: `${seriesName(series.metric, series.tags)} ${series.display}`,
-    metric: series.metric,
-    tags: series.tags,
-    kind: series.kind,
-    display: series.display,
-    unit: unitOf(unit ?? series.unit, series.display),
-    label: "",
-    values: series.points.map(([, value]) => value),
-  };
-}
-
-/** Converts an answer of `/api/v1/chart`; min and max become the band of an average. */
-export function partOfChart(answer: ChartAnswer, unit?: string): Part {
-  const bands = new Map<string, { min?: Values; max?: Values }>();
-  const hasAverages = answer.series.some(({ display }) => display === "avg");
-  const isBand = ({ display }: ChartSeries) =>
-    hasAverages && (display === "min" || display === "max");
-  for (const series of answer.series.filter(isBand)) {
-    const name = seriesName(series.metric, series.tags);
-    const band = bands.get(name) ?? {};
-    band[series.display as "min" | "max"] = series.points.map(([, value]) => value);
-    bands.set(name, band);
-  }
-  const series = answer.series
-    .filter((series) => !isBand(series))
-    .map((series) => {
-      const line = drawnSeries(series, unit);
-      const { min, max } = bands.get(seriesName(series.metric, series.tags)) ?? {};
-      return min && max ? { ...line, band: { min, max } } : line;
-    });
-  return {
-    times: answer.series[0]?.points.map(([start]) => start) ?? [],
-    series,
-    resolution: answer.resolution,
-    incompleteFrom: answer.incomplete_from,
-    notes: answer.notes,
-  };
 }
 
 export interface PromqlRequest {
@@ -238,10 +201,12 @@ function alignValues(series: DrawnSeries, from: number[], to: number[]): DrawnSe
       const index = indices.get(time);
       return index === undefined ? undefined : values[index];
     });
-  const { band } = series;
+  const { band, distribution } = series;
+  const countsAt = (time: number) => distribution?.counts[indices.get(time) ?? -1] ?? [];
   return {
     ...series,
     values: alignToTimes(series.values),
+    ...(distribution ? { distribution: { ...distribution, counts: to.map(countsAt) } } : {}),
     ...(band ? { band: { min: alignToTimes(band.min), max: alignToTimes(band.max) } } : {}),
   };
 }

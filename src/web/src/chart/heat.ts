@@ -69,20 +69,12 @@ export class Heat {
 
   draw(u: uPlot, series: readonly Values[], isLog: boolean, colour: string): void {
     const { ctx, bbox } = u;
-    const ratio = devicePixelRatio;
-    const times = u.data[0];
     const { min: left = 0, max: right = 1 } = u.scales["x"] ?? {};
     const { min = 0, max = 1 } = u.scales["y"] ?? {};
-    const slotPx = bbox.width / Math.max(slotCount(times, left, right), 1);
-    const cellWidth = slotPx * Math.max(Math.ceil((CELL_PX.width * ratio) / slotPx), 1);
-    const columns = Math.ceil(bbox.width / cellWidth);
-    const rows = Math.max(Math.round(bbox.height / ratio / CELL_PX.height), 1);
+    const { columns, cellWidth, columnOf } = columnsOf(u);
+    const rows = Math.max(Math.round(bbox.height / devicePixelRatio / CELL_PX.height), 1);
     const key = [series, left, right, min, max, columns, rows, isLog];
     if (!this.grid || key.some((part, k) => part !== this.gridKey[k])) {
-      const columnOf = Array.from(times, (time) => {
-        const x = ((time - left) / (right - left)) * bbox.width;
-        return Math.floor(x / cellWidth + 1e-6);
-      });
       const rowOf = (value: number) => {
         const fraction = fractionOf(value, min, max, isLog);
         return fraction === 1 ? rows - 1 : Math.floor(fraction * rows);
@@ -110,6 +102,19 @@ export class Heat {
     });
     ctx.restore();
   }
+}
+
+/** The columns of a heat map, at least some pixels wide, and the column of each slot. */
+export function columnsOf(u: uPlot): { columns: number; cellWidth: number; columnOf: number[] } {
+  const { width } = u.bbox;
+  const { min: left = 0, max: right = 1 } = u.scales["x"] ?? {};
+  const slotPx = width / Math.max(slotCount(u.data[0], left, right), 1);
+  const cellWidth = slotPx * Math.max(Math.ceil((CELL_PX.width * devicePixelRatio) / slotPx), 1);
+  const columnOf = Array.from(u.data[0], (time) => {
+    const x = ((time - left) / (right - left)) * width;
+    return Math.floor(x / cellWidth + 1e-6);
+  });
+  return { columns: Math.ceil(width / cellWidth), cellWidth, columnOf };
 }
 
 /** The number of slots of the width of the first one that fit in the shown time. */

@@ -18,7 +18,8 @@ export function labelsOf(series: readonly Named[], alwaysShown: readonly string[
   const differs = (field: (series: Named) => string | undefined) =>
     new Set(series.map(field)).size > 1;
   const metricDiffers = differs(({ metric }) => metric);
-  const displayDiffers = differs(({ display }) => display) && !metricDiffers;
+  const displayOf = new Map(series.map(({ metric, display }) => [metric, display]));
+  const displayDiffers = series.some(({ metric, display }) => display !== displayOf.get(metric));
   const shortName = shortNames(series.map(({ metric }) => metric));
   const names = neededTags(series, alwaysShown);
   return series.map(({ metric, tags, display }) => {

@@ -15,6 +15,7 @@ import type { Follower, PointedTime } from "./cursor";
 import { orderByValue, seriesName, type ChartData, type DrawnSeries } from "./data";
 import type { TimeFrame } from "./frame";
 import { LINES_MAX } from "./heat";
+import { cellText, fitsLogAxis } from "./heat-buckets";
 import { LegendValues, type LegendRow } from "./legend";
 import { rowValue, spokenText, tipBand, tipText } from "./slot-text";
 import { nearestFirst, Tip, type Candidate } from "./tip";
@@ -55,7 +56,10 @@ export class LiveChart implements Follower {
   readonly spec;
   readonly loader: Loader;
   readonly state: ReadonlySignal<ChartState>;
+  /** True if the chart has the cells of histograms: it is their heat map. */
+  readonly hasCells: ReadonlySignal<boolean>;
   readonly isStacked: ReadonlySignal<boolean>;
+  readonly isLogByDefault: ReadonlySignal<boolean>;
   readonly isLog: ReadonlySignal<boolean>;
   /** The earlier time whose values are drawn as ghost lines. */
   readonly comparison: ReadonlySignal<Comparison | undefined>;
@@ -90,13 +94,28 @@ export class LiveChart implements Follower {
     this.spec = signal(spec);
     const id = computed(() => this.spec.value.id);
     this.state = steady(() => readState(address.value.params, id.value));
-    this.comparison = computed(() => (this.isStacked.value ? undefined : this.state.value.compare));
+    this.comparison = computed(() => {
+      const { stacked, compare } = this.state.value;
+      return (stacked ?? this.spec.value.stacked) ? undefined : compare;
+    });
     this.isDifference = computed(
       () => this.comparison.value !== undefined && this.state.value.diff,
     );
-    this.loader = new Loader(frame, this.spec, this.comparison, this.isDifference);
-    this.isStacked = computed(() => this.state.value.stacked ?? this.spec.value.stacked);
-    this.isLog = computed(() => this.state.value.log ?? this.spec.value.log);
+    // A heat map of histograms requests their distribution.
+    const loadedSpec = computed(() => {
+      const { heat } = this.state.value;
+      return heat === undefined ? this.spec.value : { ...this.spec.value, heat };
+    });
+    this.loader = new Loader(frame, loadedSpec, this.comparison, this.isDifference);
+    const series = computed(() => this.loader.data.value?.series ?? []);
+    this.hasCells = computed(() => series.value.some(({ distribution }) => distribution));
+    this.isStacked = computed(
+      () => !this.hasCells.value && (this.state.value.stacked ?? this.spec.value.stacked),
+    );
+    this.isLogByDefault = computed(
+      () => this.spec.value.log || (this.hasCells.value && fitsLogAxis(series.value)),
+    );
+    this.isLog = computed(() => this.state.value.log ?? this.isLogByDefault.value);
     this.rows = steady(() => this.legendRows());
     this.isHeatByDefault = computed(() => {
       const restCount = this.loader.data.value?.rest.length ?? 0;
@@ -105,7 +124,9 @@ export class LiveChart implements Follower {
       return !this.isStacked.value && (isMany || this.spec.value.heat);
     });
     this.isHeat = computed(
-      () => !this.isStacked.value && (this.state.value.heat ?? this.isHeatByDefault.value),
+      () =>
+        this.hasCells.value ||
+        (!this.isStacked.value && (this.state.value.heat ?? this.isHeatByDefault.value)),
     );
     this.order = steady(() => this.legendOrder());
     this.thresholds = steady(() => this.makeThresholds());
@@ -376,6 +397,7 @@ export class LiveChart implements Follower {
       band: [
         changeText(data, data.series[near], index, this.comparison.peek()),
         tipBand(data.series[near], index),
+        this.cellText(data, index, y),
       ]
         .filter(Boolean)
         .join("\n"),
@@ -383,6 +405,12 @@ export class LiveChart implements Follower {
     });
     const { left, top, width, height } = plot.area;
     tip?.moveTo(left + x, top + y, left + width, top + height);
+  }
+
+  /** The observations in the cell of a heat map of histograms at the pointer. */
+  private cellText({ series: [first] }: ChartData, index: number, y: number): string {
+    const cell = this.plot?.cellAt(y);
+    return cell && first ? cellText(cell.grid, index, cell.value, first.unit) : "";
   }
 
   private annotationText(time: number): string {

@@ -7,11 +7,18 @@ import { api, type ChartParams } from "../api/client";
 import type { ChartAnswer, Display, Kind, MetricQuery, SeriesEntry } from "../api/types";
 import { quoteIfNeeded } from "../model/quoted";
 import { resolutionOfApi } from "../model/timeframe";
-import { partOfChart, type Part } from "./data";
+import type { Part } from "./data";
+import { partOfChart } from "./part-of-chart";
 import type { ChartRequest } from "./chart-spec";
 
 /** The maximum number of lines with bands: more bands would hide each other. */
 const BANDS_MAX = 8;
+/** The percentiles of a line of histograms. */
+const PERCENTILES = "p50,p90,p99,p99.9";
+/** The numbers of a heat map of histograms: its cells, and lines that the pointer shows. */
+const DISTRIBUTION = `distribution,${PERCENTILES}`;
+/** The maximum number of lines with all percentiles; of more lines, one percentile is drawn. */
+const PERCENTILE_LINES_MAX = 2;
 /** The maximum number of metrics in a request. */
 const METRICS_MAX = 32;
 
@@ -97,7 +104,9 @@ function groupsOf(requests: readonly NumbersRequest[]): NumbersRequest[][] {
   const groups = new Map<string, NumbersRequest[]>();
   requests.forEach((entry, k) => {
     const { query, display } = entry;
-    const groupName = isUnmerged(query) ? Math.floor(k / METRICS_MAX) : cacheKey(query);
+    // A metric without histograms fails alone.
+    const isShared = isUnmerged(query) && !isOfHistograms(display);
+    const groupName = isShared ? Math.floor(k / METRICS_MAX) : cacheKey(query);
     const key = JSON.stringify([query.tags, display, groupName]);
     groups.set(key, [...(groups.get(key) ?? []), entry]);
   });
@@ -116,12 +125,18 @@ function paramsOf(group: readonly NumbersRequest[], { window }: ChartRequest): C
     start,
     end,
     ...(resolution === "1d" ? { tz: zone } : {}),
-    ...(query.group_by ? { group_by: query.group_by } : {}),
-    ...(query.merge ? { merge: true } : {}),
+    ...mergeOf(query, display),
     ...(query.top ? { top: query.top } : {}),
     ...(query.bottom ? { bottom: query.bottom } : {}),
     ...withDisplay(display, query),
   };
+}
+
+/** A heat map adds all its histograms, so the daemon merges them, unless lines are ranked. */
+function mergeOf(query: MetricQuery, display: string | undefined): Partial<ChartParams> {
+  const { group_by, merge, top, bottom } = query;
+  if (isDistribution(display) && !top && !bottom) return { merge: true };
+  return { ...(group_by ? { group_by } : {}), ...(merge ? { merge } : {}) };
 }
 
 /** Selects a query's part of an answer. */
@@ -144,7 +159,8 @@ function betterDisplay(
   if (!first) return undefined;
   const lines = new Set(answer.series.map(({ tags }) => JSON.stringify(tags))).size;
   const foundKind = { kind: first.kind, lines };
-  rememberKind(cacheKey(query), foundKind);
+  // The lines of a heat map are merged.
+  if (!isDistribution(display)) rememberKind(cacheKey(query), foundKind);
   const better = numbersFor(foundKind, request);
   const isEquivalent =
     better === display || (display === undefined && better === defaultDisplay(first.kind));
@@ -154,12 +170,26 @@ function betterDisplay(
 /** Lines are ranked by the drawn number, not by its band. */
 function withDisplay(display: string | undefined, query: MetricQuery): Partial<ChartParams> {
   const isRanked = Boolean(query.top ?? query.bottom);
-  const by = isRanked && display?.includes(",") ? { by: "avg" } : {};
+  const by = isRanked && display?.includes(",") ? { by: rankOf(display) } : {};
   return display === undefined ? {} : { display, ...by };
+}
+
+function rankOf(display: string): Display {
+  return isOfHistograms(display) ? "p99" : "avg";
+}
+
+function isDistribution(display: string | undefined): boolean {
+  return display?.startsWith("distribution") ?? false;
+}
+
+/** Returns true for numbers that only histograms have. */
+function isOfHistograms(display: string | undefined): boolean {
+  return isDistribution(display) || /^p\d/.test(display ?? "");
 }
 
 /** The number to request when it does not depend on the kind. */
 function fixedDisplay({ display }: ChartRequest): string | undefined {
+  if (display === "distribution") return DISTRIBUTION;
   return display === "avg" || display === "avg_per_sec" || display === "total"
     ? undefined
     : display;
@@ -171,7 +201,12 @@ function defaultDisplay(kind: Kind): Display {
 
 /** The numbers to request for a known kind. */
 function numbersFor({ kind, lines }: KnownKind, request: ChartRequest): string {
-  const { display, frameDisplay } = request;
+  const { display, frameDisplay, heat } = request;
+  const isHistogram = kind.endsWith("histogram");
+  if (display === "distribution" || (isHistogram && display === undefined && heat))
+    return DISTRIBUTION;
+  if (isHistogram && display === undefined && frameDisplay === undefined)
+    return lines <= PERCENTILE_LINES_MAX ? PERCENTILES : "p99";
   const dependsOnFrame = display === undefined || display === "avg_per_sec" || display === "total";
   if (!dependsOnFrame && display !== "avg") return display;
   if (kind === "gauge") {

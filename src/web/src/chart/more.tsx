@@ -46,17 +46,18 @@ export function More({ live, changeState }: MoreProps) {
             label: "Logarithmic axis",
             checked: isLog,
             disabled: isStacked,
-            onSelect: () => changeState({ log: unlessDefault(!isLog, spec.log) }),
+            onSelect: () => changeState({ log: unlessDefault(!isLog, live.isLogByDefault.peek()) }),
           },
           {
             label: "Stacked areas",
             checked: isStacked,
+            disabled: live.hasCells.value,
             onSelect: () => changeState({ stacked: unlessDefault(!isStacked, spec.stacked) }),
           },
           {
             label: "Heat map",
             checked: isHeat,
-            disabled: isStacked,
+            disabled: isStacked || spec.display === "distribution",
             onSelect: () =>
               changeState({ heat: unlessDefault(!isHeat, live.isHeatByDefault.peek()) }),
           },

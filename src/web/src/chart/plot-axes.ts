@@ -5,6 +5,7 @@ import { timeTicks } from "../model/ticks";
 import type { Window } from "../model/timeframe";
 import { logTickTexts, tickSteps, tickTexts, topOf, type Unit } from "../model/units";
 import type { ChartData } from "./data";
+import { extentOf, type BucketGrid } from "./heat-buckets";
 import type { PlotState } from "./plot-state";
 import type { Colours } from "./plot-colours";
 
@@ -24,7 +25,10 @@ export class Axes {
 
   private rest: { data: ChartData; extent: number[] } | undefined;
 
-  constructor(private readonly shown: () => PlotState | undefined) {}
+  constructor(
+    private readonly shown: () => PlotState | undefined,
+    private readonly buckets: () => BucketGrid | undefined,
+  ) {}
 
   get x(): uPlot.Scale {
     return {
@@ -46,6 +50,8 @@ export class Axes {
         // Zero has no place on this axis: it is drawn at the bottom.
         clamp: (_u, _value, min) => min,
         range: (_u, min, max) => {
+          const [cellMin, cellMax] = this.cellExtent(true);
+          if (cellMin !== undefined && cellMax !== undefined) return nearRange(cellMin, cellMax);
           const [restMin = Infinity, restMax = -Infinity] = this.restExtent();
           return logRange(Math.min(min, restMin), Math.max(max, restMax));
         },
@@ -55,7 +61,8 @@ export class Axes {
   }
 
   private yRange(dataMin: number | null, dataMax: number | null, unit: Unit): [number, number] {
-    const extent = [dataMin, dataMax, ...this.restExtent()].filter((n) => n !== null);
+    const others = [...this.restExtent(), ...this.cellExtent(false)];
+    const extent = [dataMin, dataMax, ...others].filter((n) => n !== null);
     const reachMax = THRESHOLD_REACH * Math.max(...extent.map(Math.abs), 0);
     const thresholds = (this.shown()?.marks.thresholds ?? []).map(({ value }) => value);
     const numbers = [...extent, ...thresholds.filter((value) => Math.abs(value) <= reachMax)];
@@ -73,6 +80,12 @@ export class Axes {
     }
     this.top = { window, min, max };
     return [min, max];
+  }
+
+  /** The smallest and largest edge of the cells of histograms. */
+  private cellExtent(isLog: boolean): number[] {
+    const grid = this.buckets();
+    return grid ? extentOf(grid, isLog) : [];
   }
 
   /** The smallest and largest value of a heat map's series that are not lines. */
@@ -142,4 +155,13 @@ function logRange(min: number | null, max: number | null): [number, number] {
   const low = 10 ** Math.floor(Math.log10(min > 0 ? min : max / 1000));
   const high = 10 ** Math.ceil(Math.log10(max));
   return high > low ? [low, high] : [low, low * 10];
+}
+
+/** A logarithmic range that ends at 1, 2 or 5 times a power of ten. */
+function nearRange(min: number, max: number): [number, number] {
+  const steps = [1, 2, 5, 10];
+  const [minPower, maxPower] = [min, max].map((edge) => 10 ** Math.floor(Math.log10(edge)));
+  const low = steps.findLast((step) => step * (minPower ?? 1) <= min * 1.001) ?? 1;
+  const high = steps.find((step) => step * (maxPower ?? 1) >= max * 0.999) ?? 10;
+  return [low * (minPower ?? 1), high * (maxPower ?? 1)];
 }

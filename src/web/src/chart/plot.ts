@@ -7,9 +7,11 @@ import "uplot/dist/uPlot.min.css";
 import { ghostLook, lookOf } from "../model/colours";
 import { isolatedPoints, stackValues, type Values } from "../model/stack";
 import { Heat } from "./heat";
+import { bucketGrid, drawBuckets, type BucketGrid } from "./heat-buckets";
 import { drawAbove, drawBeneath, type Marks } from "./marks";
 import { drawIncomplete, incompleteGap } from "./open-slot";
 import { Axes } from "./plot-axes";
+import { percentileBands, stackBands } from "./plot-bands";
 import { readColours, withAlpha } from "./plot-colours";
 import type { PlotState } from "./plot-state";
 
@@ -25,6 +27,8 @@ export class Plot {
   private readonly heat = new Heat();
   /** The values of the heat map; the same object until they change. */
   private heatValues: Values[] = [];
+  /** The cells of a heat map of histograms. */
+  private buckets: BucketGrid | undefined;
   /** The index of the first line among uPlot's series: bands come first. */
   private firstLine = 1;
   /** The series nearest to the pointer. */
@@ -86,6 +90,11 @@ export class Plot {
     return this.area.height;
   }
 
+  /** The value at a distance from the top of the area, and the cells of a heat map there. */
+  cellAt(y: number): { value: number; grid: BucketGrid } | undefined {
+    return this.u && this.buckets && { value: this.valueAt(y), grid: this.buckets };
+  }
+
   /** The point nearest to a time. */
   indexOf(time: number): number | undefined {
     const times = this.u?.data[0];
@@ -133,7 +142,7 @@ export class Plot {
       return;
     }
     if (!u || !state || state.stacked || state.data.series.length <= BANDS_MAX) return;
-    if (state.data.series.some(({ band }) => band)) u.redraw(false, false);
+    if (state.data.series.some(({ band, lower }) => band ?? lower)) u.redraw(false, false);
   }
 
   private showsBand({ data }: PlotState, series: number): boolean {
@@ -193,13 +202,17 @@ export class Plot {
           ...(state.hasRest ? data.rest : []).map(({ values }) => values),
         ]
       : [];
+    this.buckets = state.heat ? bucketGrid(data.series, shown) : undefined;
     return [data.times, ...bands, ...lines];
   }
 
   private options(state: PlotState): uPlot.Options {
     const { data } = state;
     const colours = readColours();
-    const axes = new Axes(() => this.state);
+    const axes = new Axes(
+      () => this.state,
+      () => this.buckets,
+    );
     const looks = state.paletteIndexes.map((index) => lookOf(index, state.dark));
     const bandSeries: uPlot.Series[] = [];
     const bands: uPlot.Band[] = [];
@@ -232,6 +245,8 @@ export class Plot {
       };
     });
     if (state.stacked) stackBands(lines, bands, state, looks);
+    else if (!state.heat)
+      bands.push(...percentileBands(state, looks, this.firstLine, () => this.near));
     return {
       ...this.size,
       ms: 1,
@@ -247,7 +262,8 @@ export class Plot {
         drawClear: [
           (u) => drawBeneath(u, this.marks(), colours),
           (u) => {
-            if (state.heat) this.heat.draw(u, this.heatValues, state.log, colours.heat);
+            if (this.buckets) drawBuckets(u, this.buckets, state.log, colours.heat);
+            else if (state.heat) this.heat.draw(u, this.heatValues, state.log, colours.heat);
           },
         ],
         draw: [
@@ -283,7 +299,12 @@ export class Plot {
 /** The inputs that need a new plot; everything else is an update. */
 function rebuildKey(state: PlotState): string {
   const { data, paletteIndexes, stacked, heat, log, dark } = state;
-  const series = data.series.map(({ key, band, unit }) => [key, band !== undefined, unit]);
+  const series = data.series.map(({ key, band, lower, unit }) => [
+    key,
+    band !== undefined,
+    lower,
+    unit,
+  ]);
   return JSON.stringify([
     series,
     paletteIndexes,
@@ -293,21 +314,4 @@ function rebuildKey(state: PlotState): string {
     dark,
     stacked ? state.shown : [],
   ]);
-}
-
-/** Fills between each shown line and the line below. */
-function stackBands(
-  lines: uPlot.Series[],
-  bands: uPlot.Band[],
-  { shown }: PlotState,
-  looks: { colour: string }[],
-): void {
-  let lineBelow: number | undefined;
-  for (const [k, line] of lines.entries()) {
-    if (!shown[k]) continue;
-    const fill = withAlpha(looks[k]?.colour ?? "#888888", 0.55);
-    if (lineBelow === undefined) line.fill = fill;
-    else bands.push({ series: [k + 1, lineBelow + 1], fill });
-    lineBelow = k;
-  }
 }

@@ -1,7 +1,12 @@
 /** A choice of the number drawn for each slot. */
 import type { Display } from "../api/types";
 
-const NUMBERS: readonly { value: Display; label: string }[] = [
+interface Choice {
+  value: Display;
+  label: string;
+}
+
+const NUMBERS: readonly Choice[] = [
   { value: "avg", label: "Average" },
   { value: "avg_per_sec", label: "Average per second" },
   { value: "sum_per_sec", label: "Sum per second" },
@@ -13,8 +18,16 @@ const NUMBERS: readonly { value: Display; label: string }[] = [
   { value: "count", label: "Count" },
 ];
 
+const OF_HISTOGRAMS: readonly Choice[] = [
+  { value: "distribution", label: "Heat map" },
+  ...(["p50", "p90", "p95", "p99", "p99.9"] as const).map((value) => ({ value, label: value })),
+];
+
+const PERCENTILE = /^p\d{1,3}(\.\d{1,2})?$/;
+
 export function displayOf(text: string): Display | undefined {
-  return NUMBERS.find(({ value }) => value === text)?.value;
+  if (PERCENTILE.test(text)) return text as Display;
+  return [...NUMBERS, ...OF_HISTOGRAMS].find(({ value }) => value === text)?.value;
 }
 
 interface Props {
@@ -23,6 +36,11 @@ interface Props {
 }
 
 export function NumberChoice({ value, onChange }: Props) {
+  const isOther = value !== undefined && PERCENTILE.test(value);
+  const ofHistograms =
+    isOther && !OF_HISTOGRAMS.some((choice) => choice.value === value)
+      ? [...OF_HISTOGRAMS, { value, label: value }]
+      : OF_HISTOGRAMS;
   return (
     <select
       aria-label="Value"
@@ -31,11 +49,16 @@ export function NumberChoice({ value, onChange }: Props) {
       onChange={(event) => onChange(displayOf(event.currentTarget.value))}
     >
       <option value="">Default</option>
-      {NUMBERS.map((number) => (
-        <option key={number.value} value={number.value}>
-          {number.label}
-        </option>
-      ))}
+      {optionsOf(NUMBERS)}
+      <optgroup label="Histograms">{optionsOf(ofHistograms)}</optgroup>
     </select>
   );
+}
+
+function optionsOf(choices: readonly Choice[]) {
+  return choices.map(({ value, label }) => (
+    <option key={value} value={value}>
+      {label}
+    </option>
+  ));
 }

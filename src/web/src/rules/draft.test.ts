@@ -44,6 +44,13 @@ it("requests the drawn numbers", () => {
   );
   expect(expressionFor(query({ merge: true }), "gauge")).toBe("avg(load)");
   expect(expressionFor(query({ metric: "a.b", tags: "x-y=1" }), "gauge")).toBe('{"a.b","x-y"="1"}');
+  const histograms = (changes: Partial<MetricQuery>, display: "p99" | "p99.9" | "total") =>
+    expressionOf(query({ metric: "wait", ...changes }), { kind: "histogram", display });
+  expect(histograms({}, "p99")).toBe("histogram_quantile(0.99, increase(wait[5m]))");
+  expect(histograms({ group_by: "dc" }, "p99.9")).toBe(
+    "histogram_quantile(0.999, sum by (dc) (increase(wait[5m])))",
+  );
+  expect(histograms({ merge: true }, "total")).toBe("histogram_count(sum(increase(wait[5m])))");
   const promql = { kind: "promql" as const, expression: " sum(load) " };
   expect(expressionOf(promql, { kind: undefined, display: undefined })).toBe("sum(load)");
 });

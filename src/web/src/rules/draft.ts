@@ -57,6 +57,8 @@ export function metricExpression(
   { kind, display, window = "5m" }: DrawnNumber,
 ): string {
   const selector = selectorOf(query.metric, tags);
+  if (kind?.endsWith("histogram"))
+    return histogramExpression(query, selector, { kind, display, window });
   const isCounted = kind === "counter" || kind === "delta";
   const isTotal = display === "total" || (kind === "delta" && display !== "avg_per_sec");
   const perSeries = isCounted
@@ -66,6 +68,24 @@ export function metricExpression(
   if (groupNames.length === 0 && !query.merge) return perSeries;
   const byClause = groupNames.length > 0 ? ` by (${groupNames.join(", ")}) ` : "";
   return `${isCounted ? "sum" : "avg"}${byClause}(${perSeries})`;
+}
+
+/** An expression for a percentile of histograms, or for their number of observations. */
+function histogramExpression(
+  query: Pick<MetricQuery, "group_by" | "merge">,
+  selector: string,
+  { kind, display, window }: DrawnNumber & { window: string },
+): string {
+  const isPerSecond = display === "avg_per_sec" || display === "sum_per_sec";
+  const call = kind === "gaugehistogram" ? "sum_over_time" : isPerSecond ? "rate" : "increase";
+  const recent = `${call}(${selector}[${window}])`;
+  const groupNames = namesOf(query.group_by);
+  const byClause = groupNames.length > 0 ? ` by (${groupNames.join(", ")}) ` : "";
+  const merged = byClause || query.merge ? `sum${byClause}(${recent})` : recent;
+  const percent = /^p(\d+(?:\.\d+)?)$/.exec(display ?? "")?.[1];
+  return percent === undefined
+    ? `histogram_count(${merged})`
+    : `histogram_quantile(${Number((Number(percent) / 100).toFixed(4))}, ${merged})`;
 }
 
 /** Words joined to an alert name: `Network received` becomes `NetworkReceived`. */

@@ -25,8 +25,11 @@ export function draftRule({ spec, series, frameDisplay }: ChartSource): {
 } {
   const { title, queries, display, derive } = spec;
   // A derived chart does not draw all its metrics, but all have the same kind.
-  const drawnSeriesOf = (metric: string) =>
-    series.find((line) => line.metric === metric) ?? (derive && series[0]);
+  const drawnSeriesOf = (metric: string) => {
+    const lines = series.filter((line) => line.metric === metric);
+    // Of several percentiles, alerts are usually about slow requests.
+    return lines.find((line) => line.display === "p99") ?? lines[0] ?? (derive && series[0]);
+  };
   const expressionFor = (query: MetricQuery) => {
     const drawnSeries = drawnSeriesOf(query.metric);
     const drawnDisplay = drawnSeries?.display as Display | undefined;

@@ -36,6 +36,16 @@ export interface ChartSeries extends SeriesEntry {
   display: Display;
   /** Slot start and value; `null` for an empty slot. */
   points: [number, number | null][];
+  /** With `display=distribution`. */
+  distribution?: Distribution;
+}
+
+/** The observations of a line's histograms, in the same buckets for all slots. */
+export interface Distribution {
+  /** The lower and upper bound of each bucket, ascending; `null` for an infinite bound. */
+  bounds: [number | null, number | null][];
+  /** For each point, the number of observations in each bucket; empty without observations. */
+  counts: number[][];
 }
 
 /** The number shown for a slot. */
@@ -49,6 +59,7 @@ export type Display =
   | "count"
   | "first"
   | "last"
+  | "distribution"
   | `p${number}`;
 
 /** `/api/v1/moved`: the series that differ most from the same length of time before. */
