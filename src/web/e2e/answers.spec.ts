@@ -175,6 +175,7 @@ async function requestSeries() {
   const params: ChartParams = { metric: "system_load_1m", ...slots };
   await api.chart({ ...params, points: 10 });
   await api.chart({ ...params, resolution: "day", tz: "Europe/Berlin" });
+  await api.chart({ ...params, metric: "latency", display: "distribution,p99" });
   const ranked = { merge: true, group_by: "host", top: 1, by: "avg" };
   await api.chart({ ...params, tags: `host=${HOST}`, display: "avg,max", ...ranked });
   await api.chart({ ...slots, metrics: "system_load_1m,system_load_5m", bottom: 1 });

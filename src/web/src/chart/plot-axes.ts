@@ -143,7 +143,9 @@ export class Axes {
       gap: 6,
       space: 34,
       ticks: { show: false },
-      ...(state.log ? {} : { incrs: tickSteps(unit) }),
+      ...(state.log
+        ? { grid: { ...common.grid, filter: (_u: uPlot, splits: number[]) => decadesOf(splits) } }
+        : { incrs: tickSteps(unit) }),
       values: (_u, splits) => (state.log ? logTickTexts(splits, unit) : tickTexts(splits, unit)),
     };
     return [x, y];
@@ -155,6 +157,14 @@ function logRange(min: number | null, max: number | null): [number, number] {
   const low = 10 ** Math.floor(Math.log10(min > 0 ? min : max / 1000));
   const high = 10 ** Math.ceil(Math.log10(max));
   return high > low ? [low, high] : [low, low * 10];
+}
+
+/** The powers of ten among ticks: a line for each tick would hide the cells of a heat map. */
+function decadesOf(splits: readonly number[]): (number | null)[] {
+  const isDecade = (split: number) => Math.abs(Math.log10(split) % 1) < 1e-9;
+  return splits.filter(isDecade).length < 2
+    ? [...splits]
+    : splits.map((split) => (isDecade(split) ? split : null));
 }
 
 /** A logarithmic range that ends at 1, 2 or 5 times a power of ten. */
