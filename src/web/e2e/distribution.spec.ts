@@ -48,10 +48,10 @@ test("a chart of histograms has percentiles, as the API answers them", async ({
   const sorted = latencies(time).sort((a, b) => a - b);
   const shownAt = (name: string) =>
     drawn.series[`${METRIC}{host="a"} ${name}`]?.[drawn.times.indexOf(time)] ?? NaN;
-  expect(shownAt("p90") / (sorted[179] ?? NaN)).toBeCloseTo(1, 1);
+  expect(Math.abs(shownAt("p90") / (sorted[179] ?? NaN) - 1)).toBeLessThan(0.01);
   for (const name of PERCENTILES) await expect(legendRow(page, METRIC, name)).toBeVisible();
   const { rows } = await pointAt(page, METRIC, 0.6, 0.5);
-  expect(rows.map((row) => /^p[\d.]*?(?=\d+(\.\d+)? |\d*$)/.exec(row) !== null)).toHaveLength(4);
+  expect(rows).toHaveLength(4);
   expect(rows[0]).toMatch(/^p99\.9[\d.]+ m?s$/);
   expect(rows[3]).toMatch(/^p50[\d.]+ m?s$/);
 });
@@ -71,14 +71,14 @@ test("the choice of the value draws a heat map, which tells the observations of 
   await expect(item("Heat map")).toBeChecked();
   await expect(item("Logarithmic axis")).toBeChecked();
   await page.keyboard.press("Escape");
-  // Both hosts have 200 observations a minute; the lowest cell has some of them.
+  // Both hosts have 200 observations a minute.
   const texts: string[] = [];
-  for (let part = 0.02; part < 1; part += 0.02)
+  for (let part = 0.05; part < 1; part += 0.05)
     texts.push((await pointAt(page, METRIC, 0.6, part)).text);
   const cells = texts.flatMap(
     (text) => /([\d.]+) of (\d+) observations/.exec(text)?.slice(1) ?? [],
   );
-  expect(cells.length).toBeGreaterThan(20);
+  expect(cells.length).toBeGreaterThan(10);
   expect(new Set(cells.filter((_, k) => k % 2 === 1))).toEqual(new Set(["400"]));
 });
 
@@ -112,6 +112,38 @@ test("a percentile of a gauge fails alone, with the remedy", async ({
   );
   const title = `${METRIC}, load`;
   expect(Object.keys((await drawnChart(page, title)).series)).toEqual([`${METRIC}{host="a"} p95`]);
+});
+
+test("a rule compares a percentile, also when it is made from the chart", async ({
+  page,
+  startDaemon,
+}) => {
+  const expression = `histogram_quantile(0.99, sum(increase(${METRIC}[1h])))`;
+  const rules = ["0.3", "60"].map((seconds) => [
+    `  - alert: SlowerThan${seconds.replace(".", "_")}`,
+    `    expr: ${expression} > ${seconds}`,
+  ]);
+  const head = ["groups:", "- name: latency", "  interval: 1s", "  rules:"];
+  const file = { "rules.yml": [...head, ...rules.flat(), ""].join("\n") };
+  const daemon = await startWithLatencies(() => startDaemon(file));
+  const states = async () => {
+    const answer = (await daemon.request("/api/v1/rules")) as {
+      data: { groups: { rules: { name: string; state: string }[] }[] };
+    };
+    return answer.data.groups[0]?.rules.map(({ name, state }) => `${name} ${state}`);
+  };
+  await expect.poll(states).toEqual(["SlowerThan0_3 firing", "SlowerThan60 inactive"]);
+
+  await page.goto(daemon.url + EXPLORE);
+  await drawnChart(page, METRIC);
+  await chooseFromMenu(page, METRIC, "Alert rule…");
+  const dialog = page.getByRole("dialog", { name: "Alert rule" });
+  await expect(dialog.getByLabel("Expression")).toHaveValue(
+    `histogram_quantile(0.99, increase(${METRIC}[5m]))`,
+  );
+  await dialog.getByLabel("Threshold").fill("250ms");
+  await expect(dialog.getByLabel("Rule file")).toContainText("> 0.25");
+  await expect(dialog.getByRole("status")).toContainText("Valid.");
 });
 
 const panel = (title: string, kind: string, x: number, y: number, more: object = {}) => ({
