@@ -75,9 +75,10 @@ struct RangeArgs {
     resolution: Option<String>,
     #[command(flatten)]
     times: TimeArgs,
-    /// avg, `avg_per_sec`, `sum_per_sec`, total, min, max, count, first or last, or a percentile
-    /// of histograms, such as p99 or p99.9 [default: by kind]. Charts accept several, separated by
-    /// commas; documents accept one, for rows
+    /// avg, `avg_per_sec`, `sum_per_sec`, total, min, max, count, first or last; of histograms, a
+    /// percentile such as p99 or p99.9, or, in charts, distribution, which a terminal draws as a
+    /// heat map [default: by kind]. Charts accept several, separated by commas; documents accept
+    /// one, for rows
     #[arg(long)]
     display: Option<String>,
 }

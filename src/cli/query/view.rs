@@ -191,10 +191,14 @@ fn names(all: &[ChartSeries]) -> (String, Vec<String>) {
 /// Returns the unit of the displayed value, which may be empty.
 fn unit_of(series: &ChartSeries) -> String {
     let SeriesEntry { unit, kind, .. } = &series.series;
+    // All numbers of histograms but percentiles count observations.
+    if kind.is_histogram() && !series.display.starts_with('p') {
+        return String::new();
+    }
     let is_rate = match &*series.display {
         "avg_per_sec" | "sum_per_sec" => true,
         "min" | "max" => *kind == Kind::Counter,
-        "count" | "distribution" => return String::new(),
+        "count" => return String::new(),
         _ => false,
     };
     let per = if is_rate && !unit.is_empty() { "/s" } else { "" };

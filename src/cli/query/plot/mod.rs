@@ -1,5 +1,7 @@
 //! Charts drawn with Braille dots between two axes; gaps stay visible.
 
+mod heat;
+
 use std::fmt::Write as _;
 
 use textplots::{Chart, Plot, Shape};
@@ -32,7 +34,11 @@ pub(super) fn chart(view: &View<'_>, columns: usize) -> String {
         if view.labels.len() > 1 {
             writeln!(out, "{}", fold(label, columns)).unwrap_or_default();
         }
-        out.push_str(&draw(view, &values, columns.clamp(COLUMNS_MIN, COLUMNS_MAX)));
+        let columns = columns.clamp(COLUMNS_MIN, COLUMNS_MAX);
+        out.push_str(&match &series.distribution {
+            Some(distribution) => heat::draw(view, distribution, columns),
+            None => draw(view, &values, columns),
+        });
     }
     if series.len() > SERIES_MAX {
         let more = series.len() - SERIES_MAX;
@@ -67,8 +73,14 @@ fn draw(view: &View<'_>, values: &[Option<f64>], columns: usize) -> String {
         drawn = drawn.lineplot(shape);
     }
     drawn.figures();
+    let lines = drawn.frame();
+    framed(lines.lines().map(str::to_owned), &ticks, margin) + &time_axis(view, margin, across)
+}
+
+/// Returns lines with the axis of values: its upper end, middle and lower end.
+fn framed(lines: impl Iterator<Item = String>, ticks: &[String; 3], margin: usize) -> String {
     let mut out = String::new();
-    for (index, line) in drawn.frame().lines().enumerate() {
+    for (index, line) in lines.enumerate() {
         let tick = match index {
             0 => &ticks[0],
             _ if index == LINES / 2 => &ticks[1],
@@ -78,7 +90,6 @@ fn draw(view: &View<'_>, values: &[Option<f64>], columns: usize) -> String {
         let joint = if tick.is_empty() { '│' } else { '┤' };
         writeln!(out, "{tick:>margin$} {joint}{}", line.trim_end()).unwrap_or_default();
     }
-    out.push_str(&time_axis(view, margin, across));
     out
 }
 
@@ -147,7 +158,7 @@ mod tests {
     use super::*;
     use crate::{
         model::Kind,
-        query::{ChartAnswer, ChartSeries, SeriesEntry},
+        query::{ChartAnswer, ChartSeries, Distribution, SeriesEntry},
     };
 
     const MINUTE: i64 = 60_000;
@@ -193,6 +204,27 @@ mod tests {
         assert!(lines[10].ends_with("──*"), "{plot}");
         let ticks: Vec<_> = lines[11].split_whitespace().collect();
         assert_eq!(ticks, ["12:01", "12:03", "12:06"], "{plot}");
+        for columns in [10, 40, 80, 200] {
+            let plot = chart(&View::new(&answer), columns);
+            let most = columns.clamp(COLUMNS_MIN, COLUMNS_MAX);
+            assert!(plot.lines().all(|line| line.chars().count() <= most), "{columns}\n{plot}");
+        }
+    }
+
+    #[test]
+    fn a_heat_map_has_numbers_and_times_on_its_axes_and_fits() {
+        let mut answer = answer(&[Some(3.0), None, Some(5.0)]);
+        let counts = vec![vec![2.0, 1.0], vec![], vec![0.0, 5.0]];
+        let bounds = vec![(Some(0.01), Some(0.1)), (Some(0.1), None)];
+        answer.series[0].distribution = Some(Distribution { bounds, counts });
+        let plot = chart(&View::new(&answer), 80);
+        let lines: Vec<_> = plot.lines().collect();
+        assert_eq!(lines.len(), LINES + 3, "{plot}");
+        assert!(lines[0].starts_with("    0.2 ┤") && lines[5].starts_with("0.04472 ┤"), "{plot}");
+        assert!(lines[9].starts_with("   0.01 ┤▒") && lines[1].ends_with('█'), "{plot}");
+        // The slot without samples is empty.
+        let middle = lines[0].chars().nth(45);
+        assert_eq!(middle, Some(' '), "{plot}");
         for columns in [10, 40, 80, 200] {
             let plot = chart(&View::new(&answer), columns);
             let most = columns.clamp(COLUMNS_MIN, COLUMNS_MAX);
