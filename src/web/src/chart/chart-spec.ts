@@ -25,6 +25,8 @@ export interface ChartSpecProps {
   heat?: boolean | undefined;
   /** Tags that label series, even when all are equal. */
   labels?: readonly string[] | undefined;
+  /** True if expressions are evaluated at times after now, too. */
+  isAhead?: boolean | undefined;
   /** A derivation of the drawn series; the object is a constant. */
   derive?: Derive | undefined;
 }
@@ -52,6 +54,7 @@ export interface ChartSpec {
   thresholds: readonly Threshold[] | undefined;
   heat: boolean;
   labels: readonly string[] | undefined;
+  isAhead: boolean;
   derive: Derive | undefined;
 }
 
@@ -69,16 +72,20 @@ export function specOf(props: ChartSpecProps): ChartSpec {
     thresholds: props.thresholds,
     heat: props.heat ?? false,
     labels: props.labels,
+    isAhead: props.isAhead ?? false,
     derive: props.derive,
   };
 }
 
 /** The part of a spec that decides the request. */
-export type DataSpec = Pick<ChartSpec, "queries" | "display" | "unit" | "band" | "heat" | "labels">;
+export type DataSpec = Pick<
+  ChartSpec,
+  "queries" | "display" | "unit" | "band" | "heat" | "labels" | "isAhead"
+>;
 
 export function dataSpecOf(spec: ChartSpec): DataSpec {
-  const { queries, display, unit, band, heat, labels } = spec;
-  return { queries, display, unit, band, heat, labels };
+  const { queries, display, unit, band, heat, labels, isAhead } = spec;
+  return { queries, display, unit, band, heat, labels, isAhead };
 }
 
 /** A request for the data of a chart in a window. */

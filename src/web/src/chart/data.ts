@@ -38,6 +38,8 @@ export interface ChartData {
   isCoarse: boolean;
   /** Start of the current slot. */
   incompleteFrom: number | undefined;
+  /** The time whose values are shown without a pointer; the last complete slot by default. */
+  restingAt?: number;
   /** The daemon's notes on the answer. */
   notes: string[];
   /** The series beyond the maximum number of lines. */

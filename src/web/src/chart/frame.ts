@@ -35,6 +35,8 @@ export interface FrameOptions {
   range?: string | undefined;
   /** A filter for annotations, in the API's form; all by default. */
   annotationTags?: string | undefined;
+  /** A constant time frame, which the address neither contains nor changes. */
+  choice?: Choice | undefined;
 }
 
 export class TimeFrame {
@@ -61,7 +63,9 @@ export class TimeFrame {
       zone: preferredZone.value,
     }));
     // Steady: other changes of the address change nothing here.
-    this.choice = steady(() => readChoice(address.value.params, this.defaults.value));
+    this.choice = steady(
+      () => options.choice ?? readChoice(address.value.params, this.defaults.value),
+    );
     this.complaint = computed(() => complaintAbout(address.value.params, this.choice.value));
     this.refreshChoice = computed(() => refreshChoiceOf(address.value.params.get("refresh")));
     this.window = steady(() => windowOf(this.choice.value, this.windowTime.value));
@@ -72,6 +76,7 @@ export class TimeFrame {
   }
 
   set(choice: Choice, options: { replace?: boolean } = {}): void {
+    if (this.options.choice) return;
     this.windowTime.value = now();
     // The zone is always written: another reader has other defaults.
     setParams(writeChoice(choice, { ...this.defaults.peek(), zone: "" }), options);

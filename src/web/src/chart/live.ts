@@ -291,9 +291,9 @@ export class LiveChart implements Follower {
     this.showPointedTime();
   };
 
-  /** The last complete slot. */
+  /** The last complete slot, or the slot of the resting time. */
   private lastIndex(data: ChartData): number {
-    const end = data.incompleteFrom ?? Infinity;
+    const end = data.restingAt ?? data.incompleteFrom ?? Infinity;
     for (let index = data.times.length - 1; index >= 0; index--) {
       if ((data.times[index] ?? 0) < end) return index;
     }

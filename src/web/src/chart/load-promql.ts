@@ -8,10 +8,10 @@ import { fillIntervals } from "./interval-variables";
 
 export async function loadPromql(
   query: PromqlQuery,
-  { window, unit }: ChartRequest,
+  { window, unit, isAhead }: ChartRequest,
   signal: AbortSignal,
 ): Promise<Part> {
-  const times = evaluationTimes(window, now());
+  const times = evaluationTimes(window, isAhead ? Infinity : now());
   const expression = query.expression;
   const step = slotOf(window.resolution);
   const filled = fillIntervals(expression, step, window.end - window.start);

@@ -223,7 +223,7 @@ export class Plot {
       if (series.band && !state.stacked && !state.heat) {
         const first = 1 + bandSeries.length;
         bandSeries.push({ show, points: { show: false } }, { show, points: { show: false } });
-        const fill = () => withAlpha(colour, this.showsBand(state, k) ? 0.16 : 0);
+        const fill = () => withAlpha(look.colour, this.showsBand(state, k) ? 0.16 : 0);
         bands.push({ series: [first + 1, first], fill });
       }
       return {

@@ -13,6 +13,7 @@ import { FirstHost } from "./fleet/first-host";
 import { FleetTable } from "./fleet/fleet-table";
 import { filterRows, heldOrder, isSameOrder, ranksOf, rowsOf, sortRows } from "./fleet/order";
 import { RemoveHost } from "./fleet/remove-host";
+import { useFleetForecast } from "./fleet/until-full";
 import { Totals } from "./fleet/totals";
 import { countWithNoun } from "../model/words";
 import "../styles/tiles.css";
@@ -86,12 +87,18 @@ interface HostsProps {
 function Hosts({ answer, lines, linesFailed, remove }: HostsProps) {
   const params = address.value.params;
   const choice = useMemo(() => choiceOf(params), [params]);
-  const rows = useMemo(() => rowsOf(answer.hosts, lines?.hosts, answer.alerts), [answer, lines]);
+  const names = useMemo(() => answer.hosts.map(({ host }) => host), [answer]);
+  const forecast = useFleetForecast(names, lines?.hosts);
+  const rows = useMemo(
+    () => rowsOf(answer.hosts, lines?.hosts, answer.alerts, forecast),
+    [answer, lines, forecast],
+  );
   const ranks = useRanks(answer);
   const filtered = useMemo(() => filterRows(rows, choice), [rows, choice]);
   const sorted = useMemo(() => sortRows(filtered, choice, ranks), [filtered, choice, ranks]);
   const isHeld = useSignal(false);
-  const request = `${params.toString()} ${lines ? "with lines" : ""}`;
+  const loaded = `${lines ? "with lines" : ""} ${forecast ? "with forecast" : ""}`;
+  const request = `${params.toString()} ${loaded}`;
   const byName = useMemo(() => new Map(rows.map((row) => [row.host.host, row])), [rows]);
   const currentOrder = useMemo(() => sorted.map(({ host }) => host.host), [sorted]);
   const { order, isStale, renew } = useHeldOrder(currentOrder, byName, request, isHeld.value);

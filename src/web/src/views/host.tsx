@@ -16,6 +16,7 @@ import { dataSpecOf, specOf } from "../chart/chart-spec";
 import { escapeReordering } from "../model/harmless";
 import { AnnotateButton } from "../parts/annotate";
 import { Empty, Failed, Loading } from "../parts/states";
+import { ForecastCharts, useForecast, type HostForecast } from "./host/until-full";
 import { AllMetrics } from "./host/all-metrics";
 import { HostHead } from "./host/head";
 import { FIRST_METRICS, sectionsOf, tagsOfHost } from "./host/sections";
@@ -45,14 +46,15 @@ function Host({ name }: { name: string }) {
   useEffect(() => {
     document.title = escapeReordering(`${name} · Granary`);
   }, [name]);
+  const forecast = useForecast(name);
   return (
     <>
-      <HostHead name={name}>
+      <HostHead name={name} forecast={forecast}>
         <MovedLink frame={frame} tags={tagsOfHost(name)} />
         <AnnotateButton frame={frame} tags={tagsOfHost(name)} />
       </HostHead>
       <TimeControls frame={frame} />
-      <Metrics frame={frame} name={name} />
+      <Metrics frame={frame} name={name} forecast={forecast.data} />
     </>
   );
 }
@@ -68,9 +70,10 @@ function requestEarly(frame: TimeFrame, name: string): void {
 interface MetricsProps {
   frame: TimeFrame;
   name: string;
+  forecast: HostForecast | undefined;
 }
 
-function Metrics({ frame, name }: MetricsProps) {
+function Metrics({ frame, name, forecast }: MetricsProps) {
   const { data, error, reload } = useResource(
     `series ${name}`,
     async (signal) => {
@@ -116,6 +119,7 @@ function Metrics({ frame, name }: MetricsProps) {
           </div>
         </section>
       ))}
+      {isWhole.value && forecast && <ForecastCharts name={name} forecast={forecast} />}
       {(isWhole.value || !hasSections) && (
         <AllMetrics frame={frame} name={name} series={series} isOpen={!hasSections} />
       )}

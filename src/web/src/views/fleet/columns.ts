@@ -12,5 +12,6 @@ export const COLUMN_NAMES: Record<Column, { short: string; long: string }> = {
   memory: { short: "Memory", long: "memory" },
   disk: { short: "Disk", long: "disk" },
   network: { short: "Network", long: "network" },
-  filesystem: { short: "Fullest file system", long: "fullest file system" },
+  filesystem: { short: "File system", long: "fullest file system" },
+  full: { short: "Full in", long: "time until full" },
 };

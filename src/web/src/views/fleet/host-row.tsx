@@ -5,6 +5,7 @@ import type { HostLines, HostState, Spark } from "../../api/types";
 import { Ago, second } from "../../parts/ago";
 import { Sparkline } from "../../parts/sparkline";
 import { bytesText, lengthText, percentText } from "../../model/words";
+import { isFullSoon, shortUntilFull, untilFullText } from "../../model/until-full";
 import { AlertsCell } from "./alerts-cell";
 import { RowMenu } from "./row-menu";
 import { isAway, type Row } from "./order";
@@ -40,7 +41,7 @@ export class HostRow extends Component<Props> {
 
   override render({ row, index, top, isActive, hasLines, remove }: Props) {
     if (!row) return null;
-    const { host, lines, alerts } = row;
+    const { host, lines, alerts, full } = row;
     return (
       <div
         class={isActive ? `fleet-row active is-${host.state}` : `fleet-row is-${host.state}`}
@@ -73,6 +74,13 @@ export class HostRow extends Component<Props> {
         <LineCell name="disk" spark={lines?.disk} full={100} hasLines={hasLines} />
         <LineCell name="network" spark={lines?.network} hasLines={hasLines} />
         <FilesystemCell filesystem={lines?.filesystem} />
+        <div
+          role="gridcell"
+          class={full && isFullSoon(full) ? "cell col-full num warn" : "cell col-full num"}
+          title={full && untilFullText(full)}
+        >
+          {full && shortUntilFull(full)}
+        </div>
         <div role="gridcell" class="cell col-menu">
           <RowMenu host={host} isActive={isActive} remove={remove} />
         </div>

@@ -2,6 +2,7 @@
  * The hosts that the fleet shows, and their order: pure functions of the answers and the choices.
  */
 import type { Host, HostAlerts, HostLines, HostState, Tags } from "../../api/types";
+import { isFullSoon, type UntilFull } from "../../model/until-full";
 import { firingOf, type FiringAlerts } from "./firing";
 
 export const COLUMNS = [
@@ -16,6 +17,7 @@ export const COLUMNS = [
   "disk",
   "network",
   "filesystem",
+  "full",
 ] as const;
 
 export type Column = (typeof COLUMNS)[number];
@@ -37,6 +39,8 @@ export interface Row {
   lines: HostLines | undefined;
   /** The alerts that fire on it. */
   alerts: FiringAlerts | undefined;
+  /** The forecast of its file system that is full first. */
+  full: UntilFull | undefined;
   /** The text that is searched, in lower case. */
   text: string;
 }
@@ -44,14 +48,17 @@ export interface Row {
 const BADNESS: Record<HostState, number> = { up: 0, stopped: 1, late: 3, down: 5 };
 /** The badness of alerts, between that of states. */
 const ALERTS_BADNESS = 2;
+/** The badness of a file system that is probably full within a week, below that of alerts. */
+const FULL_SOON_BADNESS = 1.5;
 const URGENT_ALERTS_BADNESS = 4;
 /** More alerts of a host do not change its place. */
 const ALERTS_MAX = 9999;
 
-/** The need of attention: by state and alerts, then by the number of alerts. */
-function attentionOf({ host, alerts }: Row): number {
+/** The need of attention: by state, alerts and forecast, then by the number of alerts. */
+function attentionOf({ host, alerts, full }: Row): number {
   const byAlerts = !alerts ? 0 : alerts.isUrgent ? URGENT_ALERTS_BADNESS : ALERTS_BADNESS;
-  const badness = Math.max(BADNESS[host.state], byAlerts);
+  const byForecast = full && isFullSoon(full) ? FULL_SOON_BADNESS : 0;
+  const badness = Math.max(BADNESS[host.state], byAlerts, byForecast);
   return badness + Math.min(alerts?.count ?? 0, ALERTS_MAX) / (ALERTS_MAX + 1);
 }
 
@@ -61,7 +68,7 @@ export function isAway({ state }: Host): boolean {
 }
 
 /** Columns that begin in ascending order when they are chosen. */
-const ASCENDING_FIRST: readonly Column[] = ["host", "version"];
+const ASCENDING_FIRST: readonly Column[] = ["host", "version", "full"];
 
 export function descendingFirst(column: Column): boolean {
   return !ASCENDING_FIRST.includes(column);
@@ -71,11 +78,13 @@ export function rowsOf(
   hosts: readonly Host[],
   lines: Record<string, HostLines> | undefined,
   alerts: HostAlerts = {},
+  forecast: ReadonlyMap<string, UntilFull> = new Map(),
 ): Row[] {
   return hosts.map((host) => ({
     host,
     lines: lines && Object.hasOwn(lines, host.host) ? lines[host.host] : undefined,
     alerts: firingOf(alerts, host.host),
+    full: forecast.get(host.host),
     text: `${host.host} ${Object.entries(host.tags)
       .map(([name, value]) => `${name}=${value}`)
       .join(" ")}`.toLowerCase(),
@@ -118,6 +127,8 @@ function keyOf(row: Row, column: Column): number | string | undefined {
       return host.version;
     case "uptime":
       return host.booted === null || isAway(host) ? undefined : -host.booted;
+    case "full":
+      return row.full?.median;
     case "filesystem":
       return lines?.filesystem?.used_percent;
     default:

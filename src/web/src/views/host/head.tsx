@@ -7,6 +7,7 @@ import { Ago, second } from "../../parts/ago";
 import { Icon } from "../../parts/icon";
 import { isAway } from "../fleet/order";
 import { Firing } from "./firing";
+import { ForecastFact, type HostForecast } from "./until-full";
 import type { ComponentChildren } from "preact";
 
 const EVERY_MS = 10_000;
@@ -16,11 +17,12 @@ const SKEW_SHOWN_MS = 2000;
 
 interface HeadProps {
   name: string;
+  forecast: Resource<HostForecast>;
   /** The actions on the host. */
   children?: ComponentChildren;
 }
 
-export function HostHead({ name, children }: HeadProps) {
+export function HostHead({ name, forecast, children }: HeadProps) {
   const answer = useResource(`host ${name}`, (signal) => api.hosts({ host: name }, signal), {
     everyMs: EVERY_MS,
   });
@@ -41,7 +43,7 @@ export function HostHead({ name, children }: HeadProps) {
         <Firing name={name} />
         {children}
       </div>
-      {host ? <Facts host={host} /> : <NoFacts answer={answer.value} />}
+      {host ? <Facts host={host} forecast={forecast} /> : <NoFacts answer={answer.value} />}
     </header>
   );
 }
@@ -68,7 +70,7 @@ function Fact({ name, children }: { name: string; children: ComponentChildren })
   );
 }
 
-function Facts({ host }: { host: Host }) {
+function Facts({ host, forecast }: { host: Host; forecast: Resource<HostForecast> }) {
   const tags = Object.entries(host.tags).sort(([a], [b]) => (a < b ? -1 : 1));
   return (
     <>
@@ -97,6 +99,7 @@ function Facts({ host }: { host: Host }) {
             )}
           </Fact>
         ))}
+        <ForecastFact forecast={forecast} />
         {tags.length > 0 && (
           <div>
             <dt>Tags</dt>
