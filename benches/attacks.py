@@ -456,7 +456,7 @@ def run_attack(binary, name, seconds):
     with tempfile.TemporaryDirectory() as folder:
         settings = os.path.join(folder, "granary.toml")
         with open(settings, "w") as file:
-            file.write(f'[graphite]\nlisten="{HOST}:{GRAPHITE}"\npickle_listen="{HOST}:{PICKLE}"\n')
+            file.write(f'[graphite]\nlisten=["{HOST}:{GRAPHITE}","pickle://{HOST}:{PICKLE}"]\n')
         log = open(os.path.join(folder, "log"), "w+")
         daemon = subprocess.Popen([binary, "serve", "--config", settings, "--data-dir", folder + "/data",
                                    "--listen", f"{HOST}:{PORT}"], stdout=log, stderr=log)

@@ -13,6 +13,8 @@ use crate::{
 
 /// The maximum number of Alertmanagers, each of which has a thread.
 const ALERTMANAGERS_MAX: usize = 8;
+/// The evaluation interval of rule groups that name none, in milliseconds: Prometheus' default.
+const EVALUATION_INTERVAL_MS: i64 = 60_000;
 /// The maximum number of external labels.
 const LABELS_MAX: usize = 64;
 /// The maximum length of a label's name and value.
@@ -74,16 +76,12 @@ fn is_address(url: &str) -> bool {
 
 pub(super) fn rules(sections: &Sections, faults: &mut Faults) -> RuleSources {
     let alerts = &sections.alerts;
-    let interval_ms = i64::try_from(alerts.interval.as_millis()).unwrap_or(i64::MAX);
-    if interval_ms < 1000 || interval_ms % 1000 != 0 {
-        faults.0.push(format!("alerts.interval = {:?} must be whole seconds", alerts.interval));
-    }
     let is_named = !alerts.notifications.as_os_str().is_empty();
     let url = external_url(&sections.server.external_url, faults);
     let labels = external_labels(&alerts.external_labels, faults);
     RuleSources {
         paths: alerts.rules.clone(),
-        interval_ms: interval_ms.max(1000),
+        interval_ms: EVALUATION_INTERVAL_MS,
         notifications: is_named.then(|| alerts.notifications.clone()),
         has_alertmanagers: !alerts.alertmanagers.is_empty(),
         external: Arc::new(ExternalIdentity { url, labels }),

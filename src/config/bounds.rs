@@ -3,7 +3,7 @@
 //!
 //! Must never know: what the roles do.
 
-use std::time::Duration;
+use std::{num::NonZero, thread::available_parallelism, time::Duration};
 
 use super::Settings;
 use crate::{
@@ -50,6 +50,30 @@ const SNAPSHOTS_MAX: usize = 30;
 /// sender repeats a batch, the batch counts again.
 const SENDER_IDLE_MS: i64 = 7 * 86_400_000;
 
+/// The divisor of `limits.series_max` that yields the maximum number of series of one sender.
+const SENDER_SERIES_DIVISOR: usize = 5;
+/// The divisor of `limits.series_max` that yields the maximum number of senders, and of hosts, of
+/// each project: an agent defines at least 50 series.
+const SERIES_PER_SENDER: usize = 50;
+
+/// The part of `limits.query_memory_max` for which a query may run. The default of 512 MiB allows
+/// 16 queries at a time; they share half of the cores, so more of them would end no sooner.
+const QUERY_MEMORY: usize = 32 << 20;
+/// The maximum number of concurrent queries, however much memory they have: each HTTP worker may
+/// start as many threads.
+pub const QUERIES_MAX: usize = 1000;
+
+/// Returns the number of concurrent queries.
+pub fn queries_max(settings: &Settings) -> usize {
+    settings.limits.query_memory_max.div_ceil(QUERY_MEMORY).min(QUERIES_MAX)
+}
+
+/// Returns the number of HTTP worker threads: the cores that this process may use, which a
+/// container's quota and the unit's `CPUAffinity` limit.
+pub fn worker_threads() -> usize {
+    available_parallelism().map_or(2, NonZero::get)
+}
+
 /// Returns the time limit for a TLS handshake.
 pub fn handshake_timeout(settings: &Settings) -> Duration {
     settings.server.client_timeout.min(HANDSHAKE_TIMEOUT_MAX)
@@ -77,13 +101,12 @@ pub fn snapshot_policy(settings: &Settings) -> SnapshotPolicy {
 
 /// Returns the limits of series and senders.
 pub fn store_limits(settings: &Settings) -> StoreLimits {
-    let limits = &settings.limits;
+    let series_max = settings.limits.series_max;
     StoreLimits {
-        series_max: limits.series_max,
-        sender_series_max: limits.sender_series_max,
-        senders_max: limits.senders_max,
+        series_max,
+        sender_series_max: series_max.div_ceil(SENDER_SERIES_DIVISOR),
+        senders_max: series_max.div_ceil(SERIES_PER_SENDER),
         sender_idle_ms: SENDER_IDLE_MS,
-        ha_failover_ms: millis(settings.ingest.ha_failover),
     }
 }
 

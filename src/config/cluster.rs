@@ -8,6 +8,9 @@ use crate::{cluster::shards::SHARDS_MAX, publish::MongoUri, replication::NodeNam
 /// The maximum number of replicas of a shard.
 const REPLICAS_MAX: usize = 16;
 
+/// The database of the log when the address names none.
+const DATABASE: &str = "granary-cluster";
+
 /// The log that the nodes share, and the node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "config/default.toml explains each key")]
@@ -33,7 +36,8 @@ pub(super) fn cluster(sections: &Sections, faults: &mut Faults) -> Option<Cluste
     }
     let uri = MongoUri::parse(&given.uri);
     let uri = uri.map_err(|problem| faults.0.push(format!("cluster.uri: {problem}"))).ok();
-    check_database("cluster.database", &given.database, false, faults);
+    let database = uri.as_ref().and_then(MongoUri::database).unwrap_or(DATABASE).to_owned();
+    check_database("cluster.uri: the database", &database, false, faults);
     if !(1..=REPLICAS_MAX).contains(&given.replicas) {
         let replicas = given.replicas;
         faults
@@ -59,11 +63,10 @@ pub(super) fn cluster(sections: &Sections, faults: &mut Faults) -> Option<Cluste
                 .to_owned(),
         );
     }
-    let graphite = &sections.graphite;
-    if [graphite.listen, graphite.pickle_listen, graphite.tls_listen].iter().any(Option::is_some) {
+    if !sections.graphite.listen.is_empty() {
         faults.0.push(
-            "graphite.listen, pickle_listen and tls_listen cannot be used with cluster.uri, because \
-             a node that does not hold the store cannot forward these connections; remove them"
+            "graphite.listen cannot be used with cluster.uri, because a node that does not hold the \
+             store cannot forward these connections; remove it"
                 .to_owned(),
         );
     }
@@ -71,7 +74,7 @@ pub(super) fn cluster(sections: &Sections, faults: &mut Faults) -> Option<Cluste
     let node = node_of(advertise).map_err(|problem| {
         faults.0.push(format!("cluster.advertise = {advertise:?}: {problem}"));
     });
-    let (database, replicas) = (given.database.clone(), given.replicas);
+    let replicas = given.replicas;
     Some(ClusterSettings {
         uri: uri?,
         database,
@@ -129,8 +132,11 @@ mod tests {
                 &format!("{uri}cluster.shards = 2\npublish.uri = 'mongodb://b'"),
                 "cannot be published",
             ),
-            (&format!("{uri}cluster.shards = 2\ningest.ha_senders = ['a-']"), "would count twice"),
-            (&format!("{uri}cluster.database = 'admin'"), "cluster.database"),
+            (
+                &format!("{uri}cluster.shards = 2\ningest.ha_senders = {{ a- = '30s' }}"),
+                "would count twice",
+            ),
+            ("cluster.uri = 'mongodb://ann:s3cret@b/admin'", "cluster.uri: the database"),
             (&format!("{uri}graphite.listen = '127.0.0.1:2003'"), "graphite.listen"),
         ] {
             let message = read(text).unwrap_err().to_string();

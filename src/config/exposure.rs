@@ -39,11 +39,11 @@ fn exposed(sections: &Sections) -> Vec<Exposed> {
     let certificates = "set tls.client_ca_file, so that senders must show a certificate";
     // With a file of authorities, each sender of Graphite over TLS must show a certificate.
     let requires_certificates = !sections.tls.client_ca_file.as_os_str().is_empty();
-    let tls_listen = sections.graphite.tls_listen.filter(|_| !requires_certificates);
+    let tls_listen = sections.graphite.listen.tls.filter(|_| !requires_certificates);
     let graphite = [
-        ("graphite.listen", sections.graphite.listen, relay),
-        ("graphite.pickle_listen", sections.graphite.pickle_listen, relay),
-        ("graphite.tls_listen", tls_listen, certificates),
+        ("graphite.listen", sections.graphite.listen.plain, relay),
+        ("graphite.listen (pickle)", sections.graphite.listen.pickle, relay),
+        ("graphite.listen (tls)", tls_listen, certificates),
     ];
     let graphite = graphite.into_iter().filter_map(|(setting, address, remedy)| {
         Some(Exposed { setting, address: address?, allows: "send samples", remedy })
@@ -134,9 +134,12 @@ mod tests {
         let open = &open["open"];
         assert!(open.contains("can send samples") && !open.contains("delete"), "{open}");
         let tls = "tls = { certificate_file = 'c', key_file = 'k' }\n\
-                   graphite.tls_listen = '0.0.0.0:2005'\n";
+                   graphite.listen = ['tls://0.0.0.0:2005']\n";
         let fault = read(tls).unwrap_err().to_string();
-        assert!(fault.contains("tls_listen") && fault.contains("tls.client_ca_file"), "{fault}");
+        assert!(
+            fault.contains("graphite.listen (tls)") && fault.contains("tls.client_ca_file"),
+            "{fault}"
+        );
         let strict = tls.replace("'k' }", "'k', client_ca_file = 'ca' }");
         assert!(read(&strict).unwrap().exposure().is_empty());
     }

@@ -63,6 +63,7 @@ pub fn load(file: Option<&Path>, overrides: &Overrides) -> Result<Settings, Conf
         .separator("__")
         .list_separator(",")
         .with_list_parse_key("server.host_names")
+        .with_list_parse_key("graphite.listen")
         .with_list_parse_key("graphite.templates")
         .with_list_parse_key("alerts.rules")
         .with_list_parse_key("alerts.alertmanagers")

@@ -6,6 +6,7 @@ pub mod bounds;
 mod cluster;
 mod exposure;
 mod faults;
+mod graphite;
 mod keys;
 mod live;
 mod load;
@@ -22,6 +23,7 @@ mod tls;
 mod values;
 
 pub use cluster::ClusterSettings;
+pub use graphite::GraphiteListen;
 pub use live::LiveSettings;
 pub(crate) use load::read;
 pub use load::{Overrides, SettingsSource, load};
@@ -30,8 +32,7 @@ pub use publish::PublishSettings;
 pub use reload::{Difference, compare, from_shown, reopening_settings, restart_settings};
 pub use sections::{
     Alerts, Cluster, Graphite, Ingest, Level, Limits, Log, Oidc, Preallocation, Project, Promql,
-    Publish, QUERIES_MAX, Retention, Rule, Sections, Security, Server, Snapshots, Storage,
-    Telemetry, Tls,
+    Publish, Retention, Rule, Sections, Security, Server, Snapshots, Storage, Telemetry, Tls,
 };
 pub use settings::Settings;
 

@@ -11,6 +11,9 @@ use crate::{
 /// The maximum length of a database's name in MongoDB.
 const DATABASE_BYTES_MAX: usize = 63;
 
+/// The database of documents when the address names none.
+const DATABASE: &str = "granary";
+
 /// The database of documents, and the documents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "config/default.toml explains each key")]
@@ -36,9 +39,10 @@ pub(super) fn publish(
     }
     let uri = MongoUri::parse(&given.uri);
     let uri = uri.map_err(|problem| faults.0.push(format!("publish.uri: {problem}"))).ok();
-    check_database("publish.database", &given.database, has_projects, faults);
+    let database = uri.as_ref().and_then(MongoUri::database).unwrap_or(DATABASE).to_owned();
+    check_database("publish.uri: the database", &database, has_projects, faults);
     let forms = forms(given, granularities, faults);
-    Some(PublishSettings { uri: uri?, database: given.database.clone(), forms })
+    Some(PublishSettings { uri: uri?, database, forms })
 }
 
 /// Checks the name of a database, perhaps with room for the name of a project.
@@ -103,12 +107,24 @@ mod tests {
     }
 
     #[test]
+    fn the_address_names_the_database() {
+        let database = |uri: &str| {
+            let settings = read(&format!("publish.uri = '{uri}'")).unwrap();
+            settings.publishing.unwrap().database
+        };
+        assert_eq!(database("mongodb://a:p@b,c:1/metrics?tls=true"), "metrics");
+        for without in ["mongodb://b", "mongodb://b/", "mongodb://b/?tls=true"] {
+            assert_eq!(database(without), "granary");
+        }
+    }
+
+    #[test]
     fn faults_name_the_setting_and_the_remedy_and_no_password_is_shown() {
         for (text, part) in [
             ("publish.uri = 'mongodb://ann:s3:cret@b:port'", "publish.uri: b:port"),
             ("publish.uri = 'mongodb+srv://ann:s3cret@b'", "name the hosts"),
-            ("publish.uri = 'mongodb://b'\npublish.database = 'a.b'", "letters, digits"),
-            ("publish.uri = 'mongodb://b'\npublish.database = 'admin'", "another name"),
+            ("publish.uri = 'mongodb://b/a%2eb?tls=true'", "letters, digits"),
+            ("publish.uri = 'mongodb://b/admin'", "another name"),
             ("publish.uri = 'mongodb://b'\npublish.collections = {2h='nested'}", "1m, 5m, 1h, 1d"),
             ("publish.uri = 'mongodb://b'\npublish.collections = {1h='flat'}", "nested, levels"),
             ("publish.collections = {1h='nested'}", "needs publish.uri"),

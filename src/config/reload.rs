@@ -29,9 +29,8 @@ enum Applied {
 use Applied::{Live, Reopening, Restart};
 
 /// The settings whose changes a reload does not apply at once.
-const SETTINGS: [(&str, Applied); 22] = [
+const SETTINGS: [(&str, Applied); 17] = [
     ("server.listen", Restart("the address is opened at the start")),
-    ("server.workers", Reopening),
     ("server.connections_max", Reopening),
     ("server.client_timeout", Reopening),
     ("security.access", Reopening),
@@ -39,14 +38,10 @@ const SETTINGS: [(&str, Applied); 22] = [
     ("security.projects", Reopening),
     ("storage.data_dir", Restart("the data directory is opened at the start")),
     ("storage.check_interval", Reopening),
-    ("graphite.listen", Restart("the address is opened at the start")),
-    ("graphite.pickle_listen", Restart("the address is opened at the start")),
-    ("graphite.tls_listen", Restart("the address is opened at the start")),
+    ("graphite.listen", Restart("the addresses are opened at the start")),
     ("publish.uri", Reopening),
-    ("publish.database", Reopening),
     ("publish.collections", Reopening),
     ("cluster.uri", Restart("the node joins its cluster at the start")),
-    ("cluster.database", Restart("the node joins its cluster at the start")),
     ("cluster.replicas", Restart("the node joins its cluster at the start")),
     ("cluster.shards", Restart("the number is fixed when the database is made")),
     ("cluster.advertise", Restart("the node joins its cluster at the start")),

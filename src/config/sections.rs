@@ -15,9 +15,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     faults::Faults,
-    values::{
-        address, address_or_none, disk_max_or_none, duration, duration_or_none, role_or_none,
-    },
+    graphite::GraphiteListen,
+    values::{address, disk_max_or_none, duration, duration_or_none, failovers, role_or_none},
 };
 use crate::{
     access::{Role, Roles},
@@ -57,7 +56,6 @@ pub struct Sections {
 pub struct Server {
     #[serde(with = "address")]
     pub listen: SocketAddr,
-    pub workers: usize,
     pub connections_max: usize,
     #[serde(with = "duration")]
     pub client_timeout: Duration,
@@ -154,22 +152,15 @@ pub struct Storage {
 pub struct Ingest {
     #[serde(with = "duration")]
     pub out_of_order_window: Duration,
-    pub ha_senders: Vec<Box<str>>,
-    #[serde(with = "duration")]
-    pub ha_failover: Duration,
-    pub request_bytes_max: usize,
+    #[serde(with = "failovers")]
+    pub ha_senders: BTreeMap<Box<str>, Duration>,
     pub body_memory_max: usize,
 }
 
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Graphite {
-    #[serde(with = "address_or_none")]
-    pub listen: Option<SocketAddr>,
-    #[serde(with = "address_or_none")]
-    pub pickle_listen: Option<SocketAddr>,
-    #[serde(with = "address_or_none")]
-    pub tls_listen: Option<SocketAddr>,
+    pub listen: GraphiteListen,
     pub templates: Vec<String>,
 }
 
@@ -177,13 +168,9 @@ pub struct Graphite {
 #[serde(deny_unknown_fields)]
 pub struct Limits {
     pub series_max: usize,
-    pub sender_series_max: usize,
     pub metric_series: BTreeMap<String, usize>,
-    pub senders_max: usize,
-    pub queries_max: usize,
     #[serde(with = "duration")]
     pub query_timeout: Duration,
-    pub query_series_max: usize,
     pub query_points_max: usize,
     pub query_memory_max: usize,
 }
@@ -203,8 +190,6 @@ pub struct Alerts {
     pub alertmanagers: Vec<toml::Value>,
     pub external_labels: BTreeMap<String, String>,
     pub notifications: PathBuf,
-    #[serde(with = "duration")]
-    pub interval: Duration,
 }
 
 #[derive(Debug, Clone, Deserialize, Serialize)]
@@ -217,7 +202,6 @@ pub struct Preallocation {
 #[serde(deny_unknown_fields)]
 pub struct Publish {
     pub uri: String,
-    pub database: String,
     /// The forms of documents by granularity.
     pub collections: BTreeMap<String, String>,
 }
@@ -226,7 +210,6 @@ pub struct Publish {
 #[serde(deny_unknown_fields)]
 pub struct Cluster {
     pub uri: String,
-    pub database: String,
     pub replicas: usize,
     pub shards: u16,
     pub advertise: String,
@@ -286,24 +269,14 @@ impl Sections {
     /// Reports each number that is too small.
     pub(super) fn check_bounds(&self, faults: &mut Faults) {
         let Self { server, ingest, limits, .. } = self;
-        let bodies_min = ingest.request_bytes_max.saturating_mul(1 + DECOMPRESSED_FACTOR);
         for (key, value, min) in [
             ("server.connections_max", server.connections_max, 1),
-            ("ingest.request_bytes_max", ingest.request_bytes_max, 1024),
-            ("ingest.body_memory_max", ingest.body_memory_max, bodies_min),
+            ("ingest.body_memory_max", ingest.body_memory_max, 1024 * REQUESTS_IN_MEMORY),
             ("limits.series_max", limits.series_max, 1),
-            ("limits.sender_series_max", limits.sender_series_max, 1),
-            ("limits.senders_max", limits.senders_max, 1),
-            ("limits.queries_max", limits.queries_max, 1),
-            ("limits.query_series_max", limits.query_series_max, 1),
             ("limits.query_points_max", limits.query_points_max, 1),
             ("limits.query_memory_max", limits.query_memory_max, 1 << 20),
         ] {
             faults.at_least(key, value, min);
-        }
-        if limits.queries_max > QUERIES_MAX {
-            let (key, value) = ("limits.queries_max", limits.queries_max);
-            faults.0.push(format!("{key} = {value} is too large; use {QUERIES_MAX} or less"));
         }
         // actix-http measures this timeout with a clock that it reads twice a second.
         let client_timeout = server.client_timeout;
@@ -314,7 +287,9 @@ impl Sections {
     }
 }
 
-/// The largest `limits.queries_max`: each HTTP worker may start as many threads.
-pub const QUERIES_MAX: usize = 1000;
-/// The maximum ratio of a decompressed body to the size limit of a request.
+/// The number of requests of the maximum size whose bodies, as sent, fit into
+/// `ingest.body_memory_max`: with 256 MiB of memory, a request may have 8 MiB.
+pub(super) const REQUESTS_IN_MEMORY: usize = 32;
+/// The maximum ratio of a decompressed body to the size limit of a request. It is far below
+/// [`REQUESTS_IN_MEMORY`], so one request never takes all memory.
 pub(super) const DECOMPRESSED_FACTOR: usize = 4;

@@ -1,9 +1,6 @@
 //! The settings as the daemon uses them: the sections, and values derived from several keys.
 
-use std::{
-    collections::BTreeMap, fmt, num::NonZero, ops::Deref, path::PathBuf, sync::Arc,
-    thread::available_parallelism,
-};
+use std::{collections::BTreeMap, fmt, ops::Deref, path::PathBuf, sync::Arc};
 
 use super::{
     ConfigError,
@@ -15,7 +12,7 @@ use super::{
     projects::{ProjectSettings, projects},
     publish::{PublishSettings, publish},
     retention::{check_projects, retention_rules},
-    sections::{DECOMPRESSED_FACTOR, Ingest, Level, Project, Sections, Tls},
+    sections::{DECOMPRESSED_FACTOR, Ingest, Level, Project, REQUESTS_IN_MEMORY, Sections, Tls},
     tls::{check_graphite_clients, check_tls, client_scopes, trusted_proxies},
 };
 use crate::{
@@ -28,6 +25,10 @@ use crate::{
     query::PromqlSettings,
     tls::TlsFiles,
 };
+
+/// The divisor of `limits.query_points_max` that yields the maximum number of series of a query:
+/// with more series, a response could have fewer than 40 points of each.
+const POINTS_PER_SERIES: usize = 40;
 
 /// Checked settings. The sections are accessible as fields: `settings.server.listen`.
 #[derive(Debug, Clone)]
@@ -190,15 +191,19 @@ impl Settings {
         exposure::warnings(&self.sections, &self.trusted_proxies)
     }
 
-    /// Returns the number of HTTP worker threads.
-    pub fn worker_threads(&self) -> usize {
-        let cores = || available_parallelism().map_or(2, NonZero::get);
-        NonZero::new(self.server.workers).map_or_else(cores, NonZero::get)
+    /// Returns the maximum size of a request's body as sent.
+    pub fn request_bytes_max(&self) -> usize {
+        self.ingest.body_memory_max / REQUESTS_IN_MEMORY
     }
 
     /// Returns the maximum size of a decompressed body.
     pub fn decompressed_bytes_max(&self) -> usize {
-        self.ingest.request_bytes_max.saturating_mul(DECOMPRESSED_FACTOR)
+        self.request_bytes_max().saturating_mul(DECOMPRESSED_FACTOR)
+    }
+
+    /// Returns the maximum number of series of a query.
+    pub fn query_series_max(&self) -> usize {
+        self.limits.query_points_max.div_ceil(POINTS_PER_SERIES)
     }
 
     /// Returns the settings of `PromQL` queries.
@@ -207,7 +212,7 @@ impl Settings {
         PromqlSettings {
             timeout: limits.query_timeout,
             lookback: self.promql.lookback,
-            series_max: limits.query_series_max,
+            series_max: self.query_series_max(),
             points_max: limits.query_points_max,
             memory_max: limits.query_memory_max,
         }
@@ -223,7 +228,7 @@ fn check_ha_senders(ingest: &Ingest, faults: &mut Faults) {
             .0
             .push(format!("ingest.ha_senders has more than {PREFIXES_MAX} entries; remove some"));
     }
-    if ingest.ha_senders.iter().any(|prefix| prefix.is_empty()) {
+    if ingest.ha_senders.keys().any(|prefix| prefix.is_empty()) {
         faults.0.push(
             "ingest.ha_senders: \"\" would match all senders; use a prefix of the senders that send \
              the same samples, such as \"statsd-\""

@@ -37,12 +37,12 @@ fn a_certificate_and_its_key_are_set_together() {
         ("tls.client_ca_file = 'ca'", "tls.client_ca_file needs TLS"),
         ("tls.clients = { a = 'ingest' }", "tls.clients needs certificates"),
         ("tls.clients = { a = 'reed' }", "tls.clients: \"a\": use scopes of ingest"),
-        ("graphite.tls_listen = '127.0.0.1:2005'", "graphite.tls_listen needs a certificate"),
+        ("graphite.listen = ['tls://127.0.0.1:2005']", "tls:// needs a certificate"),
         (
-            "security.access = true\ngraphite.tls_listen = '0.0.0.0:2005'\n[tls]\n\
+            "security.access = true\ngraphite.listen = ['tls://0.0.0.0:2005']\n[tls]\n\
              certificate_file = 'c'\nkey_file = 'k'\nclient_ca_file = 'ca'\n\
              clients = { a = 'read' }",
-            "graphite.tls_listen: no client may send",
+            "graphite.listen: no client may send over TLS",
         ),
     ] {
         let message = with(text).unwrap_err();
@@ -54,19 +54,19 @@ fn a_certificate_and_its_key_are_set_together() {
 #[test]
 fn every_fault_is_reported_with_its_key() {
     let message = with(
-        "server.listen = 'nowhere'\nlimits.queries_max = 0\nalerts.interval = 'often'\n\
+        "server.listen = 'nowhere'\nlimits.query_points_max = 0\npromql.lookback = 'often'\n\
          log.format = 'xml'",
     )
     .unwrap_err();
-    for part in ["server.listen", "alerts.interval", "xml", "limits.queries_max = 0"] {
+    for part in ["server.listen", "promql.lookback", "xml", "limits.query_points_max = 0"] {
         assert!(message.contains(part), "{part} in {message}");
     }
-    let message = with("limits.sender_max = 3").unwrap_err();
-    assert_eq!(message, "unknown key limits.sender_max; did you mean senders_max?");
+    let message = with("limits.query_point_max = 3").unwrap_err();
+    assert_eq!(message, "unknown key limits.query_point_max; did you mean query_points_max?");
     // Unknown keys, values of a wrong type and values that are too small.
     let message = with(
-        "servers.listen = ':1'\nserver = { lissen = ':1', workers = 'many' }\nlog = 3\n\
-         [limits]\nqueries_max = 0\nsenders_max = 'long'\nzzzzzzzzz = 1\n\
+        "servers.listen = ':1'\nserver = { lissen = ':1', connections_max = 'many' }\nlog = 3\n\
+         [limits]\nquery_points_max = 0\nseries_max = 'long'\nzzzzzzzzz = 1\n\
          [[granularity]]\nslot = '1m'\nretenton = '1d'\n[[granularity]]\nslot = '1h'",
     );
     let message = message.unwrap_err();
@@ -79,13 +79,13 @@ fn every_fault_is_reported_with_its_key() {
         "granularity[1].document is missing",
         "granularity[1].partition is missing",
         "granularity[1].retention is missing",
-        "limits.senders_max: ",
+        "limits.series_max: ",
         "unknown key limits.zzzzzzzzz",
         "log is a section: use [log]",
+        "server.connections_max: ",
         "unknown key server.lissen; did you mean listen?",
-        "server.workers: ",
         "unknown section servers; did you mean server?",
-        "limits.queries_max = 0 is too small; use 1 or more",
+        "limits.query_points_max = 0 is too small; use 1 or more",
     ];
     assert_eq!(lines.len(), expected.len(), "{message}");
     for (line, expected) in lines.iter().zip(expected) {

@@ -20,8 +20,8 @@ pub(super) fn check_tls(Sections { tls, graphite, .. }: &Sections, faults: &mut 
         (false, false) if is_set(&tls.client_ca_file) => {
             "tls.client_ca_file needs TLS; set tls.certificate_file and tls.key_file, too"
         }
-        (false, false) if graphite.tls_listen.is_some() => {
-            "graphite.tls_listen needs a certificate; set tls.certificate_file and tls.key_file"
+        (false, false) if graphite.listen.tls.is_some() => {
+            "graphite.listen: tls:// needs a certificate; set tls.certificate_file and tls.key_file"
         }
         _ => return,
     };
@@ -36,9 +36,9 @@ pub(super) fn check_graphite_clients(
     faults: &mut Faults,
 ) {
     let is_asked = security.access && !tls.client_ca_file.as_os_str().is_empty();
-    if is_asked && graphite.tls_listen.is_some() && scopes.with(Scope::Ingest).is_empty() {
+    if is_asked && graphite.listen.tls.is_some() && scopes.with(Scope::Ingest).is_empty() {
         faults.0.push(
-            "graphite.tls_listen: no client may send: with security.access, give the names in \
+            "graphite.listen: no client may send over TLS: with security.access, give the names in \
              their certificates the scope ingest in tls.clients"
                 .to_owned(),
         );

@@ -98,7 +98,7 @@ pub(super) mod address {
         resolve(&String::deserialize(from)?).map_err(D::Error::custom)
     }
 
-    pub(super) fn resolve(text: &str) -> Result<SocketAddr, String> {
+    pub(in crate::config) fn resolve(text: &str) -> Result<SocketAddr, String> {
         let found = text.to_socket_addrs().ok().and_then(|mut addresses| addresses.next());
         found.ok_or_else(|| format!("{text:?} is not an address; use 127.0.0.1:7117"))
     }
@@ -111,29 +111,49 @@ pub(super) mod address {
     }
 }
 
-/// An address with a port, or `""`.
-pub(super) mod address_or_none {
-    use std::net::SocketAddr;
+/// Times of failover by the prefixes of senders.
+pub(super) mod failovers {
+    use std::{collections::BTreeMap, fmt, time::Duration};
 
-    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+    use serde::{
+        Deserialize, Deserializer, Serialize, Serializer,
+        de::{MapAccess, Visitor},
+    };
+
+    /// A duration in a table.
+    #[derive(Deserialize, Serialize)]
+    #[serde(transparent)]
+    struct Time(#[serde(with = "super::duration")] Duration);
+
+    struct Table;
+
+    impl<'de> Visitor<'de> for Table {
+        type Value = BTreeMap<Box<str>, Duration>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str(r#"prefixes with their time of failover, such as { "statsd-" = "30s" }"#)
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Self::Value, A::Error> {
+            let mut all = BTreeMap::new();
+            while let Some((prefix, Time(time))) = entries.next_entry()? {
+                all.insert(prefix, time);
+            }
+            Ok(all)
+        }
+    }
 
     pub(in crate::config) fn deserialize<'de, D: Deserializer<'de>>(
         from: D,
-    ) -> Result<Option<SocketAddr>, D::Error> {
-        let text = String::deserialize(from)?;
-        let resolve = || super::address::resolve(&text).map_err(D::Error::custom);
-        if text.is_empty() { Ok(None) } else { resolve().map(Some) }
+    ) -> Result<BTreeMap<Box<str>, Duration>, D::Error> {
+        from.deserialize_map(Table)
     }
 
-    #[expect(clippy::ref_option, reason = "serde asks for it")]
     pub(in crate::config) fn serialize<S: Serializer>(
-        value: &Option<SocketAddr>,
+        all: &BTreeMap<Box<str>, Duration>,
         to: S,
     ) -> Result<S::Ok, S::Error> {
-        match value {
-            None => to.serialize_str(""),
-            Some(address) => to.collect_str(address),
-        }
+        to.collect_map(all.iter().map(|(prefix, time)| (prefix, Time(*time))))
     }
 }
 

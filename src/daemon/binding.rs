@@ -26,14 +26,14 @@ impl Addresses {
         let http = TcpListener::bind(listen)
             .map_err(|cause| cannot_listen(listen, "--listen or server.listen", cause))?;
         http.set_nonblocking(true)?;
-        let graphite = &settings.graphite;
+        let graphite = &settings.graphite.listen;
         let graphite = GraphiteSockets::bind(GraphiteAddresses {
-            listen: graphite.listen,
-            pickle_listen: graphite.pickle_listen,
-            tls_listen: graphite.tls_listen,
+            plain: graphite.plain,
+            pickle: graphite.pickle,
+            tls: graphite.tls,
         })
-        .map_err(|CannotListen { setting, address, cause }| {
-            cannot_listen(address, setting, cause)
+        .map_err(|CannotListen { address, cause }| {
+            cannot_listen(address, "graphite.listen", cause)
         })?;
         Ok(Self { http, graphite })
     }

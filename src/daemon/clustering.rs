@@ -416,7 +416,7 @@ impl Turn<'_> {
 
 fn forward_limits(settings: &Settings) -> ForwardLimits {
     ForwardLimits {
-        body_bytes_max: settings.ingest.request_bytes_max,
+        body_bytes_max: settings.request_bytes_max(),
         client_timeout: settings.server.client_timeout,
         response_timeout: settings.limits.query_timeout + RESPONSE_MARGIN,
     }

@@ -25,11 +25,11 @@ use crate::{
     api::{self, ApiParts, Collectors, HeldShards, OverviewParts, ProjectApi, ShardRouter},
     clock::{Clock, SystemClock, TrustedClock},
     cluster::{self, Lease},
-    config::{LiveSettings, QUERIES_MAX, Settings, bounds},
+    config::{LiveSettings, Settings, bounds},
     ingest::remote_write::Families,
     kept::LiveValue,
     model::SeriesLimits,
-    store::Store,
+    store::{Store, StoreLimits},
     telemetry::Metrics,
     tls::ServerTls,
 };
@@ -73,9 +73,10 @@ fn graphite_clients(settings: &Settings) -> Option<HashSet<String>> {
 
 /// Returns the settings of all collectors.
 fn collector_settings(settings: &Settings) -> CollectorSettings {
+    let StoreLimits { series_max, sender_series_max, .. } = bounds::store_limits(settings);
     CollectorSettings {
-        sender_series_max: settings.limits.sender_series_max,
-        series_max: settings.limits.series_max,
+        sender_series_max,
+        series_max,
         future_skew: bounds::FUTURE_SKEW,
         out_of_order_window: settings.ingest.out_of_order_window,
         graphite_templates: settings.graphite_templates.clone().into(),
@@ -219,7 +220,7 @@ const fn blocking_threads() -> usize {
     // One thread each for metrics, a snapshot, a change, the clock, a large body, a host, pings, a
     // dashboard or annotation, storage, status, rules.
     const OTHERS: usize = 11;
-    QUERIES_MAX + bounds::TAILS_MAX + OTHERS
+    bounds::QUERIES_MAX + bounds::TAILS_MAX + OTHERS
 }
 
 /// The parts of a project's API, from which each HTTP worker starts a collector.

@@ -87,10 +87,11 @@ pub(super) fn known_hosts(
     store: &Store,
     clock: &TrustedClock,
 ) -> anyhow::Result<KnownHosts> {
-    let hosts = KnownHosts::open(store, settings.limits.senders_max, clock.clone())
+    let hosts_max = |settings: &Settings| bounds::store_limits(settings).senders_max;
+    let hosts = KnownHosts::open(store, hosts_max(settings), clock.clone())
         .context("read the known hosts")?;
     let known = hosts.clone();
-    settings.after_changes(move |settings| known.set_hosts_max(settings.limits.senders_max));
+    settings.after_changes(move |settings| known.set_hosts_max(hosts_max(settings)));
     Ok(hosts)
 }
 
@@ -258,7 +259,7 @@ fn snapshot_settings(settings: &Settings) -> SnapshotSettings {
 
 fn bodies(settings: &mut LiveSettings) -> Bodies {
     let limits = settings.derive(|settings| BodyLimits {
-        request_bytes_max: settings.ingest.request_bytes_max,
+        request_bytes_max: settings.request_bytes_max(),
         decompressed_bytes_max: settings.decompressed_bytes_max(),
     });
     let memory = IngestMemory::default();
@@ -281,7 +282,7 @@ fn overview_limits(settings: &Settings) -> OverviewLimits {
         queue_bytes_max: bounds::QUEUE_BYTES_MAX,
         connections_max: settings.server.connections_max,
         body_memory_max: settings.ingest.body_memory_max,
-        queries_max: settings.limits.queries_max,
+        queries_max: bounds::queries_max(settings),
         tails_max: bounds::TAILS_MAX,
     }
 }

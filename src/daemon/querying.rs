@@ -7,7 +7,7 @@ use std::cell::Cell;
 use tokio::sync::Semaphore;
 
 use crate::{
-    config::{LiveSettings, Settings},
+    config::{LiveSettings, Settings, bounds},
     kept::LiveValue,
     model::ProjectName,
     query::{PromqlSettings, QueryLimits, QueryResources, Scheduler},
@@ -20,7 +20,7 @@ pub(super) fn query_limits(
 ) -> LiveValue<QueryLimits> {
     let project = project.clone();
     settings.derive(move |settings| {
-        QueryLimits::new(settings.limits.query_series_max, points_max(settings, &project))
+        QueryLimits::new(settings.query_series_max(), points_max(settings, &project))
     })
 }
 
@@ -57,7 +57,7 @@ pub(super) fn query_permits(
     project: &ProjectName,
 ) -> LiveValue<Semaphore> {
     let own = settings.project(project).queries_max.unwrap_or(usize::MAX);
-    let queries_max = move |settings: &Settings| settings.limits.queries_max.min(own);
+    let queries_max = move |settings: &Settings| bounds::queries_max(settings).min(own);
     let count = Cell::new(queries_max(settings));
     let permits = LiveValue::new(Semaphore::new(count.get()));
     let shared = permits.clone();

@@ -56,14 +56,14 @@ impl Serving {
     {
         let Self { tls, metrics, threads } = self;
         let connections = Connections::new(&metrics, settings.server.client_timeout);
-        let connections_max = settings.server.connections_max.div_ceil(settings.worker_threads());
+        let connections_max = settings.server.connections_max.div_ceil(bounds::worker_threads());
         let handshake_timeout = bounds::handshake_timeout(settings);
         let (client_timeout, keep_alive) = (settings.server.client_timeout, bounds::KEEP_ALIVE);
         let listener = listener.try_clone().context("copy the listener")?;
         let server = Server::build();
         let stop = server.graceful_shutdown_signal();
         let server = server
-            .workers(settings.worker_threads())
+            .workers(bounds::worker_threads())
             .worker_max_blocking_threads(threads)
             .max_concurrent_connections(connections_max)
             .shutdown_timeout((bounds::SHUTDOWN_TIMEOUT / 4).as_secs())

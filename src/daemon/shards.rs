@@ -53,7 +53,7 @@ impl OtherShards {
         let memory_max = settings.limits.query_memory_max;
         let resources = QueryResources::new(Scheduler::for_this_machine(), memory_max);
         let points_max = settings.limits.query_points_max;
-        let limits = QueryLimits::new(settings.limits.query_series_max, points_max);
+        let limits = QueryLimits::new(settings.query_series_max(), points_max);
         let reading = (resources, settings.promql_settings(), limits);
         let held = HeldShards::new(ClusterControl::of(&node), shard_bodies(&settings), reading);
         let published = held.clone();

@@ -13,6 +13,8 @@ use super::UnixMillis;
 pub struct Replica {
     /// The index of the configured prefix with which the sender's name begins.
     pub group: u16,
+    /// The time without a sample after which another sender takes over, in milliseconds.
+    pub failover_ms: u32,
     /// The hash of the sender's name.
     pub sender: u64,
 }

@@ -100,7 +100,7 @@ impl RefusalReason {
                 "the store has its maximum number of series: raise limits.series_max"
             }
             Self::SenderSeriesLimit => {
-                "the sender has its maximum number of series: raise limits.sender_series_max"
+                "the sender has a fifth of the maximum number of series: raise limits.series_max"
             }
             Self::MetricSeriesLimit => {
                 "the metric has its maximum number of series: raise limits.metric_series, or use \
@@ -111,7 +111,8 @@ impl RefusalReason {
                  administrator to raise series_max of the project in security.projects"
             }
             Self::SenderLimit => {
-                "the project has its maximum number of senders: raise limits.senders_max"
+                "the project has a sender for every 50 of the maximum number of series: raise \
+                 limits.series_max, or remove senders"
             }
             Self::StaleNumber => {
                 "the batch's seq is too far behind the sender's latest, or its epoch is older than \

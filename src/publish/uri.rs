@@ -55,6 +55,13 @@ impl MongoUri {
         hosts.split(['/', '?']).next().unwrap_or_default()
     }
 
+    /// Returns the database that the address names, as written.
+    pub fn database(&self) -> Option<&str> {
+        let address = self.0.strip_prefix(SCHEME)?.split('?').next()?;
+        let hosts = address.rsplit_once('@').map_or(address, |(_, hosts)| hosts);
+        hosts.split_once('/').map(|(_, name)| name).filter(|name| !name.is_empty())
+    }
+
     /// Returns the driver's options of a client.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 //!
 //! Must never know: the senders that exceed a limit, the responses to them.
 
-/// Limits of the store's content, and times after which senders count as idle.
+/// Limits of the store's content, and the time after which senders count as idle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoreLimits {
     /// The maximum number of series.
@@ -14,9 +14,6 @@ pub struct StoreLimits {
     /// The milliseconds without an accepted batch after which a project with the maximum number of
     /// senders forgets a sender.
     pub sender_idle_ms: i64,
-    /// The milliseconds without a sample after which a sender, one of several that send the same
-    /// samples, is replaced by another.
-    pub ha_failover_ms: i64,
 }
 
 impl Default for StoreLimits {
@@ -28,7 +25,6 @@ impl Default for StoreLimits {
             sender_series_max: most,
             senders_max: most,
             sender_idle_ms: i64::MAX,
-            ha_failover_ms: 30_000,
         }
     }
 }

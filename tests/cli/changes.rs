@@ -4,9 +4,6 @@ use serde_json::{Value, json};
 
 use crate::daemon::{Answer, Daemon, client, granary};
 
-/// The setting of one worker, so that the same collector handles every request.
-const ONE_WORKER: &str = "server.workers = 1";
-
 fn send_request(daemon: &Daemon, method: &str, path: &str, body: &str) -> Answer {
     let request = ureq::http::Request::builder().method(method);
     let request = request.header("Content-Type", "application/json");
@@ -46,7 +43,7 @@ fn run_series(daemon: &Daemon, args: &[&str]) -> (bool, String) {
 
 #[test]
 fn a_deleted_series_stays_deleted_after_a_kill_and_can_begin_anew() {
-    let mut daemon = Daemon::start(ONE_WORKER);
+    let mut daemon = Daemon::start("");
     send(&daemon, "web1");
     send(&daemon, "web2");
     for path in ["/api/v1/series", "/api/v1/series?dry_run=true", "/api/v1/series?tags=web1"] {
@@ -78,7 +75,7 @@ fn a_deleted_series_stays_deleted_after_a_kill_and_can_begin_anew() {
 
 #[test]
 fn a_renamed_host_keeps_its_history_after_a_kill() {
-    let mut daemon = Daemon::start(ONE_WORKER);
+    let mut daemon = Daemon::start("");
     send(&daemon, "web1");
     let renamed = rename(&daemon, "web1", "db1");
     daemon.kill();
@@ -106,8 +103,9 @@ fn a_renamed_host_keeps_its_history_after_a_kill() {
 
 #[test]
 fn senders_with_cached_series_begin_a_new_series_after_a_deletion_or_renaming() {
-    let daemon = Daemon::start(ONE_WORKER);
-    // A batch without definitions uses refs of an earlier batch.
+    let daemon = Daemon::start("");
+    // A batch without definitions uses refs of an earlier batch on the same connection, whose
+    // requests one collector handles.
     let send_numbered = |seq: u64, defines: bool| {
         let series = json!([{"ref": 0, "metric": "cpu", "tags": {"host": "a"}},
                             {"ref": 1, "metric": "cpu", "tags": {"host": "b"}}]);
@@ -137,8 +135,12 @@ fn senders_with_cached_series_begin_a_new_series_after_a_deletion_or_renaming() 
     assert_eq!(count_samples(&daemon, "cpu", "b"), Some(1.0));
     assert_eq!(count_samples(&daemon, "cpu", "c"), Some(4.0));
 
-    // The collector caches the series of a line by the bytes that name it.
-    let line = |body: &str| assert_eq!(send_request(&daemon, "POST", "/write", body).status, 204);
+    // The collector of a connection caches the series of a line by the bytes that name it.
+    let connection = client();
+    let line = |body: &str| {
+        let written = connection.post(format!("{}/write", daemon.url)).send(body).unwrap();
+        assert_eq!(written.status(), 204);
+    };
     let at = || jiff::Timestamp::now().as_nanosecond();
     line(&format!("load,host=a value=1 {}", at()));
     line(&format!("load,host=a value=1 {}", at()));

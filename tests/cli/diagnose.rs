@@ -81,7 +81,7 @@ fn an_archive_of_a_running_daemon_and_of_its_data_has_no_secrets() {
         assert!(!settings.contains("hidden-"), "{name}: {settings}");
     }
     assert_eq!(json_of(&found, "versions.json")["daemon"], env!("CARGO_PKG_VERSION"));
-    assert_eq!(json_of(&found, "settings.json")["settings"]["server"]["workers"], 0);
+    assert_eq!(json_of(&found, "settings.json")["settings"]["server"]["connections_max"], 10_000);
     let lines = json_of(&found, "log.json")["lines"].to_string();
     assert!(lines.contains("the reload failed") && lines.contains("ready"), "{lines}");
     assert!(json_of(&found, "plan.json")["series"].as_u64() >= Some(1));

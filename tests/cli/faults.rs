@@ -83,7 +83,7 @@ fn a_second_daemon_on_the_same_data_is_refused() {
 
 #[test]
 fn an_error_names_its_location_and_affects_no_other_sample() {
-    let daemon = Daemon::start("ingest.request_bytes_max = 4096");
+    let daemon = Daemon::start("ingest.body_memory_max = 131072");
     let check = |media_type: &str, body: &[u8], status: u16, part: &str| {
         let answer = daemon.post(media_type, body);
         let message = answer.body["message"].as_str().unwrap_or_default().to_owned();
@@ -96,7 +96,12 @@ fn an_error_names_its_location_and_affects_no_other_sample() {
     check("application/bson", b"\xff\xff\xff\x7f\0", 400, "batch 0 at byte 0");
     check("application/vnd.granary.packed", b"GP\x02\x01", 400, "packed body at byte 4");
     check("application/vnd.granary.packed", b"GP\x09\x01", 400, "version 9");
-    check("application/json", &[b' '; 5000], 413, "ingest.request_bytes_max");
+    check(
+        "application/json",
+        &[b' '; 5000],
+        413,
+        "more than 4096 bytes: send smaller requests or raise ingest.body_memory_max",
+    );
     let unknown = json!({"agent": "a", "epoch": 1, "seq": 1, "samples": [{"ref": 3, "value": 1}]});
     check("application/json", unknown.to_string().as_bytes(), 409, "ref 3");
     // One bad sample does not affect the rest of the batch.

@@ -16,13 +16,9 @@ use crate::{
 
 const LOW_LIMITS: &str = "
 server.client_timeout = '1s'
-ingest.request_bytes_max = 4096
-ingest.body_memory_max = 20480
-limits.series_max = 8
-limits.sender_series_max = 5
-limits.senders_max = 2
-limits.query_series_max = 4
-limits.query_points_max = 100
+ingest.body_memory_max = 131072
+limits.series_max = 100
+limits.query_points_max = 160
 ";
 
 fn samples(metrics: std::ops::Range<u32>) -> Vec<Value> {
@@ -44,14 +40,20 @@ fn counter_value(daemon: &Daemon, line: &str) -> u64 {
 #[test]
 fn series_and_senders_are_limited_and_existing_ones_continue() {
     let daemon = Daemon::start(LOW_LIMITS);
-    let answer = send(&daemon, "a", 0..6).1;
+    // A sender may define 20 of the 100 series, and a project may have two senders with numbers.
+    let answer = send(&daemon, "a", 0..21).1;
     assert_eq!(answer["refused"], json!({"sender_series_limit": 1}));
-    assert_eq!(answer["examples"][0]["series"], "m5");
-    assert_eq!(send(&daemon, "b", 10..14).1["refused"], json!({"series_limit": 1}));
+    assert_eq!(answer["examples"][0]["series"], "m20");
+    for first in [100, 200, 300, 400] {
+        let agent = format!("without-numbers-{first}");
+        let batch = json!({"agent": agent, "samples": samples(first..first + 20)});
+        assert_eq!(daemon.post_json(&batch).body["accepted"], 20, "{first}");
+    }
+    assert_eq!(send(&daemon, "b", 19..21).1["refused"], json!({"series_limit": 1}));
     let (status, refused) = send(&daemon, "c", 0..2);
     assert_eq!((status, &refused["error"]), (503, &json!("sender_limit")));
     let message = refused["message"].as_str().unwrap();
-    assert!(message.contains("limits.senders_max"), "{message}");
+    assert!(message.contains("limits.series_max"), "{message}");
     // Known series and senders are not affected.
     let next = json!({"agent": "a", "epoch": 1, "seq": 2, "samples": samples(0..5)});
     assert_eq!(daemon.post_json(&next).body["accepted"], 5);
@@ -111,7 +113,8 @@ fn a_new_metric_that_differs_in_one_letter_from_a_known_one_is_reported_and_stor
 
 #[test]
 fn a_query_that_takes_too_long_is_refused_and_releases_its_permit() {
-    let daemon = Daemon::start("limits.queries_max = 1\nlimits.query_timeout = '1ms'\n");
+    let daemon =
+        Daemon::start("limits.query_memory_max = 33_554_432\nlimits.query_timeout = '1ms'\n");
     let sample = |i: u32| json!({"metric": "m", "tags": {"host": i.to_string()}, "value": 1});
     let samples: Vec<_> = (0..100).map(sample).collect();
     assert_eq!(daemon.post_json(&json!({"samples": samples})).body["accepted"], 100);
@@ -146,6 +149,8 @@ fn names_tags_and_values_are_limited() {
 
 #[test]
 fn bodies_are_limited_in_size_time_and_memory() {
+    /// Their bodies take more than all memory.
+    const CLIENTS: usize = 48;
     let daemon = Daemon::start(LOW_LIMITS);
     assert_eq!(daemon.post("application/bson", &[0; 5000]).status, 413);
     let bomb = zstd::encode_all(&vec![0_u8; 1 << 20][..], 3).unwrap();
@@ -154,11 +159,11 @@ fn bodies_are_limited_in_size_time_and_memory() {
     let mut response = response.send(&bomb[..]).unwrap();
     let message = response.body_mut().read_to_string().unwrap();
     assert_eq!(response.status(), 413);
-    assert!(message.contains("ingest.request_bytes_max"), "{message}");
+    assert!(message.contains("ingest.body_memory_max"), "{message}");
     // These clients stop in the middle of a body: their memory counts, and they time out.
     let head = "POST /api/v1/ingest HTTP/1.1\r\nHost: x\r\nContent-Type: application/bson\r\n\
                 Content-Length: 4000\r\n\r\n";
-    let mut silent: Vec<_> = (0..8)
+    let mut silent: Vec<_> = (0..CLIENTS)
         .map(|_| {
             let mut stream = TcpStream::connect(daemon.url.trim_start_matches("http://")).unwrap();
             stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
@@ -177,7 +182,7 @@ fn bodies_are_limited_in_size_time_and_memory() {
         .collect();
     let count = |status: &str| answers.iter().filter(|answer| answer.ends_with(status)).count();
     assert!(count("408") > 0 && count("429") > 0, "{answers:?}");
-    assert_eq!(count("408") + count("429"), 8, "{answers:?}");
+    assert_eq!(count("408") + count("429"), CLIENTS, "{answers:?}");
     let metrics = daemon.metrics();
     for part in ["{outcome=\"too_slow\"} ", "{outcome=\"busy\"} ", "{outcome=\"too_large\"} 2"] {
         assert!(metrics.contains(&format!("granary_ingest_requests_total{part}")), "{part}");
@@ -274,7 +279,7 @@ fn selectors_of_one_request_count_once_and_are_limited() {
 
 #[test]
 fn a_query_ends_when_its_client_disconnects() {
-    let daemon = Daemon::start("limits.queries_max = 1\n");
+    let daemon = Daemon::start("limits.query_memory_max = 33_554_432\n");
     let address = daemon.url.trim_start_matches("http://");
     // This query would take several minutes.
     let query = "sum_over_time(vector(1)[1000000s:1s])";

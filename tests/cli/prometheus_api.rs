@@ -242,7 +242,7 @@ fn a_query_times_out_with_a_remedy() {
 
 #[test]
 fn a_query_whose_client_disconnected_releases_its_permit() {
-    let daemon = Daemon::start("limits.queries_max = 1");
+    let daemon = Daemon::start("limits.query_memory_max = 33_554_432");
     let address = daemon.url.trim_start_matches("http://");
     let mut stream = TcpStream::connect(address).unwrap();
     write!(stream, "GET {} HTTP/1.1\r\nHost: x\r\n\r\n", heavy_query(60, 10_000)).unwrap();

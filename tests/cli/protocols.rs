@@ -208,7 +208,7 @@ fn rejections_of_otlp_are_counted_in_points() {
 fn start_with_graphite() -> (Daemon, [String; 2]) {
     let addresses = [free_port(), free_port()].map(|port| format!("127.0.0.1:{port}"));
     let settings = format!(
-        "graphite.listen = '{}'\ngraphite.pickle_listen = '{}'\n\
+        "graphite.listen = ['{}', 'pickle://{}']\n\
          graphite.templates = ['servers.* _.host.metric*']",
         addresses[0], addresses[1]
     );

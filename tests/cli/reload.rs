@@ -47,7 +47,11 @@ fn config_diff(daemon: &Daemon, args: &[&str]) -> String {
 /// Returns the limit of a setting that the status shows.
 fn limit_in_status(daemon: &Daemon, setting: &str) -> Value {
     let limits = get(daemon, "/api/v1/status")["limits"].clone();
-    let found = limits.as_array().unwrap().iter().find(|limit| limit["setting"] == setting);
+    let found = limits
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|limit| [&limit["setting"], &limit["name"]].contains(&&Value::from(setting)));
     found.unwrap()["max"].clone()
 }
 
@@ -61,7 +65,7 @@ fn a_reload_applies_settings_and_names_what_needs_a_restart() {
     assert_eq!(define("a").body["accepted"], 1);
     let file = "[graphite]\nlisten = '127.0.0.1:1'\n\
         [server]\nhost_names = ['granary.example.com']\n\
-        [limits]\nseries_max = 1\nqueries_max = 3\nquery_memory_max = 2000000\n\
+        [limits]\nseries_max = 1\nquery_points_max = 3\nquery_memory_max = 2000000\n\
         [ingest]\nbody_memory_max = 300000000\n\
         [log]\nformat = 'json'\nfilter = 'debug'\n\
         [storage]\ncheckpoint_interval = '1h'\n";
@@ -84,8 +88,8 @@ fn a_reload_applies_settings_and_names_what_needs_a_restart() {
         keys_of(&answer["changed"]),
         [
             "ingest.body_memory_max",
-            "limits.queries_max",
             "limits.query_memory_max",
+            "limits.query_points_max",
             "limits.series_max",
             "log.filter",
             "log.format",
@@ -95,8 +99,8 @@ fn a_reload_applies_settings_and_names_what_needs_a_restart() {
     );
     assert_eq!(request(&daemon.url, "GET", "/api/v1/status", &host, "").unwrap().0, 200);
     assert_eq!(limit_in_status(&daemon, "limits.series_max"), 1);
-    assert_eq!(limit_in_status(&daemon, "limits.queries_max"), 3);
-    assert_eq!(limit_in_status(&daemon, "limits.query_memory_max"), 2_000_000);
+    assert_eq!(limit_in_status(&daemon, "bytes of queries"), 2_000_000);
+    assert_eq!(limit_in_status(&daemon, "queries under way"), 1);
     assert_eq!(limit_in_status(&daemon, "ingest.body_memory_max"), 300_000_000);
     let refused = define("b");
     assert!(refused.body.to_string().contains("series_limit"), "{}", refused.body);

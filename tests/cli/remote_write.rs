@@ -219,7 +219,7 @@ fn version_2_has_symbols_kinds_units_and_created_times() {
 
 #[test]
 fn an_unreadable_request_is_refused_with_the_reason() {
-    let daemon = Daemon::start("ingest.request_bytes_max = 8192");
+    let daemon = Daemon::start("ingest.body_memory_max = 262144");
     let broken = write(&daemon, V1, &[0x0a, 0xff, 0x01]);
     assert_eq!(broken.status, 400);
     assert!(broken.body.contains("longer than its message"), "{}", broken.body);

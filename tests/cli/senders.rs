@@ -59,7 +59,7 @@ fn a_forged_sender_locks_no_agent_out() {
 
 #[test]
 fn a_full_store_asks_new_senders_to_wait_until_some_are_removed() {
-    let mut daemon = Daemon::start("limits.senders_max = 3");
+    let mut daemon = Daemon::start("limits.series_max = 150");
     for agent in ["a", "b", "c"] {
         assert_eq!(daemon.post_json(&batch(agent, 1, 1)).status, 200);
     }
@@ -141,7 +141,8 @@ fn a_batch_counts_once_whether_it_is_packed_or_not() {
 
 #[test]
 fn equal_deltas_of_configured_replicas_count_once() {
-    let settings = "ingest.ha_senders = ['statsd-', 'influx ']\nlimits.senders_max = 20";
+    let settings =
+        "ingest.ha_senders = { statsd- = '30s', 'influx ' = '30s' }\nlimits.series_max = 1000";
     for (settings, expected) in [("", 12.0), (settings, 6.0)] {
         let daemon = Daemon::start(settings);
         let now = crate::protocols::now_ms();

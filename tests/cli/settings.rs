@@ -18,7 +18,7 @@ fn config_error(settings: &str) -> String {
 #[test]
 fn settings_that_cannot_work_are_refused_with_the_remedy() {
     assert!(config_error("server.lisen = '127.0.0.1:1'").contains("lisen"));
-    assert!(config_error("alerts.interval = 'now and then'").contains("alerts.interval"));
+    assert!(config_error("promql.lookback = 'now and then'").contains("promql.lookback"));
     let short = "[[granularity]]\nslot='1m'\ndocument='1h'\npartition='6h'\nretention='1h'";
     assert!(config_error(short).contains("use 6h or more"), "{}", config_error(short));
 }

@@ -24,7 +24,7 @@ fn used_and_max(status: &Value, setting: &str) -> (u64, u64) {
 
 #[test]
 fn status_shows_accepted_samples_by_sender_and_refused_ones_with_examples() {
-    let daemon = Daemon::start("limits.series_max = 4\n");
+    let daemon = Daemon::start("limits.series_max = 10\n");
     let empty = get_status(&daemon);
     assert_eq!(
         (&empty["commits"]["count"], &empty["commits"]["p50_ms"]),
@@ -64,8 +64,8 @@ fn status_shows_accepted_samples_by_sender_and_refused_ones_with_examples() {
     assert_eq!((&senders[0]["agent"], &senders[0]["series"]), (&json!("web1"), &json!(2)));
     assert_eq!(senders[0]["samples"], json!(2));
     assert_eq!(senders[1]["agent"], json!("influx 127.0.0.1"));
-    assert_eq!(used_and_max(&report, "limits.series_max"), (3, 4));
-    assert_eq!(used_and_max(&report, "limits.sender_series_max").0, 2);
+    assert_eq!(used_and_max(&report, "series"), (3, 10));
+    assert_eq!(used_and_max(&report, "series of the largest sender"), (2, 2));
     assert_eq!(used_and_max(&report, "live tails"), (0, 16));
     assert!(used_and_max(&report, "server.connections_max").0 >= 1, "{report}");
 

@@ -101,7 +101,7 @@ const TAILS_MAX: usize = 16;
 
 #[test]
 fn live_tails_are_limited() {
-    let daemon = Daemon::start("limits.query_series_max = 2");
+    let daemon = Daemon::start("limits.query_points_max = 80");
     for host in ["a", "b"] {
         send(&daemon, host, 1.0);
     }

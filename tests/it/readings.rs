@@ -140,7 +140,7 @@ fn errors_name_the_exceeded_limit() {
     assert!(error.contains("more than 20 slots") && error.contains("query_points_max"), "{error}");
     let limited_series = ExpressionLimits { series_max: 0, ..LIMITS };
     let error = fixture.try_readings("a", 0..HOUR, &limited_series).unwrap_err().to_string();
-    assert!(error.contains("limits.query_series_max"), "{error}");
+    assert!(error.contains("limits.query_points_max"), "{error}");
     let small_budget = Budget::of_memory(100);
     let limited_memory = ExpressionLimits { budget: &small_budget, ..LIMITS };
     let error = fixture.try_readings("a", 0..HOUR, &limited_memory).unwrap_err().to_string();

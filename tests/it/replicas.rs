@@ -39,7 +39,7 @@ fn send(
     is_replica: bool,
 ) -> TimesTally {
     let steps: Vec<_> = steps.into_iter().collect();
-    let replica = is_replica.then_some(Replica { group: 0, sender });
+    let replica = is_replica.then_some(Replica { group: 0, failover_ms: 30_000, sender });
     // No test has two batches of a sender with the same series and first step.
     let seq = u64::from(series) * 300 + steps.len() as u64 * 50 + steps[0] as u64 + 1;
     let batch = AcceptedBatch { replica, ..numbered_batch(sender, seq, (series, steps)) };
@@ -87,7 +87,7 @@ fn deltas_of_two_senders_count_once_across_a_restart_and_a_failover() {
 fn a_batch_with_a_refused_number_selects_no_sender() {
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender) = open_with_series(dir.path());
-    let replica = Some(Replica { group: 0, sender: 1 });
+    let replica = Some(Replica { group: 0, failover_ms: 30_000, sender: 1 });
     let first = AcceptedBatch { replica, ..numbered_batch(1, 1, (0, vec![0])) };
     let repeated = AcceptedBatch { replica, ..numbered_batch(1, 1, (0, vec![50])) };
     let verdicts = appender.commit(&[], &[first, repeated], SIX).unwrap().batches;

@@ -69,7 +69,7 @@ pub enum CollectFault {
     /// accepted.
     #[error(
         "the project is at its limit of senders, and none was silent for seven days: remove \
-         some with `granary senders remove` or raise limits.senders_max"
+         some with `granary senders remove` or raise limits.series_max"
     )]
     SenderLimit,
     /// The holder of another shard refused a part of the request.

@@ -2,7 +2,7 @@
 //!
 //! Must never know: the paths of batches and of rows.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use granary_protocol::IngestAnswer;
 use parking_lot::Mutex;
@@ -112,7 +112,7 @@ pub struct CollectorSettings {
     pub future_skew: Duration,
     pub out_of_order_window: Duration,
     pub graphite_templates: Arc<[Template]>,
-    pub ha_senders: Vec<Box<str>>,
+    pub ha_senders: BTreeMap<Box<str>, Duration>,
 }
 
 impl CollectorSettings {
@@ -151,11 +151,15 @@ impl CollectorParts {
         Admission::by_rule(self.store.classes(), future_skew_ms, self.clock.moment())
     }
 
-    /// Returns the sender's identity among replicas, if its name has a prefix of `ha_senders`.
+    /// Returns the sender's identity among replicas, if its name has a prefix of `ha_senders`; the
+    /// longest prefix counts.
     pub(super) fn replica(&self, sender: &str) -> Option<Replica> {
         let settings = self.settings.get();
-        let group = settings.ha_senders.iter().position(|prefix| sender.starts_with(&**prefix))?;
-        Some(Replica { group: group as u16, sender: xxh3_64(sender.as_bytes()) })
+        let mut by_prefix = settings.ha_senders.iter().enumerate().rev();
+        let (group, (_, failover)) =
+            by_prefix.find(|(_, (prefix, _))| sender.starts_with(&***prefix))?;
+        let failover_ms = u32::try_from(failover.as_millis()).unwrap_or(u32::MAX);
+        Some(Replica { group: group as u16, failover_ms, sender: xxh3_64(sender.as_bytes()) })
     }
 
     /// Updates the metrics of accepted and refused samples.

@@ -18,11 +18,11 @@ pub struct GraphiteSockets {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct GraphiteAddresses {
     /// Plaintext over TCP and UDP.
-    pub listen: Option<SocketAddr>,
+    pub plain: Option<SocketAddr>,
     /// Pickle over TCP.
-    pub pickle_listen: Option<SocketAddr>,
+    pub pickle: Option<SocketAddr>,
     /// Plaintext over TLS.
-    pub tls_listen: Option<SocketAddr>,
+    pub tls: Option<SocketAddr>,
 }
 
 impl GraphiteSockets {
@@ -31,26 +31,16 @@ impl GraphiteSockets {
     /// # Errors
     /// An address cannot be bound.
     pub fn bind(addresses: GraphiteAddresses) -> Result<Self, CannotListen> {
-        let GraphiteAddresses { listen, pickle_listen, tls_listen } = addresses;
-        let tcp = |setting, address: Option<SocketAddr>| {
-            let bind = |address| {
-                let bound = TcpListener::bind(address);
-                bound.map_err(|cause| CannotListen { setting, address, cause })
-            };
-            address.map(bind).transpose()
-        };
-        let udp = |address| {
-            UdpSocket::bind(address).map_err(|cause| CannotListen {
-                setting: "graphite.listen",
-                address,
-                cause,
-            })
-        };
+        let GraphiteAddresses { plain, pickle, tls } = addresses;
+        let tcp =
+            |address| TcpListener::bind(address).map_err(|cause| CannotListen { address, cause });
+        let udp =
+            |address| UdpSocket::bind(address).map_err(|cause| CannotListen { address, cause });
         Ok(Self {
-            lines: tcp("graphite.listen", listen)?,
-            datagrams: listen.map(udp).transpose()?,
-            pickles: tcp("graphite.pickle_listen", pickle_listen)?,
-            lines_over_tls: tcp("graphite.tls_listen", tls_listen)?,
+            lines: plain.map(tcp).transpose()?,
+            datagrams: plain.map(udp).transpose()?,
+            pickles: pickle.map(tcp).transpose()?,
+            lines_over_tls: tls.map(tcp).transpose()?,
         })
     }
 
@@ -63,8 +53,6 @@ impl GraphiteSockets {
 /// A listener's address that cannot be bound.
 #[derive(Debug)]
 pub struct CannotListen {
-    /// The setting that names the address.
-    pub setting: &'static str,
     /// The address.
     pub address: SocketAddr,
     /// The error of the operating system.

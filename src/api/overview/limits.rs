@@ -59,8 +59,8 @@ fn store_limits(parts: &OverviewParts) -> Vec<Limit> {
         ("series of the largest sender", "bytes of the journal that wait for a checkpoint");
     vec![
         Limit::new("series", store.all_series().len(), series_max, "limits.series_max"),
-        Limit::new(of_sender, largest, sender_max, "limits.sender_series_max"),
-        Limit::new(of_project, senders, limits.senders_max, "limits.senders_max"),
+        Limit::new(of_sender, largest, sender_max, "limits.series_max"),
+        Limit::new(of_project, senders, limits.senders_max, "limits.series_max"),
         Limit::without_setting("bytes of cells in memory", cells as u64, cells_max as u64),
         Limit::without_setting(of_journal, journal as u64, bounds.journal_bytes_max as u64),
         Limit::without_setting("objects of one kind", objects, OBJECTS_MAX),
@@ -92,7 +92,7 @@ fn query_limits(parts: &OverviewParts) -> Vec<Limit> {
     let memory = memory_max.saturating_sub(query.resources.memory_free());
     let tails = query.tails.count(limits.tails_max);
     vec![
-        Limit::new("queries under way", queries, queries_max, "limits.queries_max"),
+        Limit::new("queries under way", queries, queries_max, "limits.query_memory_max"),
         Limit::new("bytes of queries", memory, memory_max, "limits.query_memory_max"),
         Limit::without_setting("live tails", tails as u64, limits.tails_max as u64),
     ]

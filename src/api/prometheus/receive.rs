@@ -127,7 +127,7 @@ pub(in crate::api) async fn run_in_turn<T: Send + 'static>(
 fn timeout_fault(phase: &str, limit: Duration) -> Fault {
     let message = format!(
         "query timed out {phase} after {limit:?}: narrow the query, or raise limits.query_timeout \
-         or limits.queries_max"
+         or limits.query_memory_max"
     );
     Fault::new(FaultKind::Timeout, message)
 }

@@ -122,7 +122,7 @@ fn selected_series(
             }
             if found.len() > limits.series_max {
                 return Err(too_much(format!(
-                    "more than {} series match: name more labels or raise limits.query_series_max",
+                    "more than {} series match: name more labels or raise limits.query_points_max",
                     limits.series_max
                 )));
             }

@@ -184,7 +184,7 @@ pub(super) async fn respond<P: Send + 'static, T: Serialize>(
         Err(cause) => return refused(outcome(&cause), answer::query_error(&cause)),
     };
     let Ok(permit) = parts.permits.get().try_acquire_owned() else {
-        let message = "too many concurrent queries: retry, or raise limits.queries_max";
+        let message = "too many concurrent queries: retry, or raise limits.query_memory_max";
         let response = answer::error(StatusCode::TOO_MANY_REQUESTS, "busy", message);
         return refused(QueryOutcome::Busy, response);
     };

@@ -69,7 +69,7 @@ pub async fn of_all_shards<B: MessageBody + 'static>(
     if is_of_first_shard(request.method(), request.path(), request.query_string()) {
         let message = "this request is not available in a cluster with several shards yet, because \
                        only shard 0 would answer: use PromQL or charts of single series, or a \
-                       cluster with cluster.shards = 1, a new cluster.database and empty data \
+                       cluster with cluster.shards = 1, a new database in cluster.uri and empty data \
                        directories";
         let response = answer::error(StatusCode::NOT_IMPLEMENTED, "several_shards", message);
         return Ok(request.into_response(response));

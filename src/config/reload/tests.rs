@@ -20,11 +20,11 @@ fn each_setting_that_a_reload_does_not_apply_at_once_exists_and_has_one_row() {
 
 #[test]
 fn a_reload_changes_what_can_change_and_names_what_it_keeps() {
-    let before = read("server.listen = '127.0.0.1:1'\nlimits.queries_max = 4").unwrap();
-    let after = "server.listen = '127.0.0.1:2'\nlimits.queries_max = 5\n\
+    let before = read("server.listen = '127.0.0.1:1'\nlimits.query_points_max = 4").unwrap();
+    let after = "server.listen = '127.0.0.1:2'\nlimits.query_points_max = 5\n\
                  alerts.alertmanagers = ['http://a:b@c']";
     let (merged, found) = before.reloaded(&read(after).unwrap()).unwrap();
-    assert_eq!((merged.server.listen, merged.limits.queries_max), (before.server.listen, 5));
+    assert_eq!((merged.server.listen, merged.limits.query_points_max), (before.server.listen, 5));
     assert_eq!(merged.alertmanagers[0].url, "http://a:b@c");
     let change = |key: &str, from: &str, to: &str| SettingChange {
         key: key.to_owned(),
@@ -33,7 +33,7 @@ fn a_reload_changes_what_can_change_and_names_what_it_keeps() {
     };
     let expected = [
         change("alerts.alertmanagers", "[]", "[\"http://***@c\"]"),
-        change("limits.queries_max", "4", "5"),
+        change("limits.query_points_max", "4", "5"),
     ];
     assert_eq!(found.changed, expected);
     assert_eq!(found.kept.len(), 1);

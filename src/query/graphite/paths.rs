@@ -120,7 +120,7 @@ impl Paths<'_> {
             return Ok(());
         }
         Err(QueryError::TooMuch(format!(
-            "more than {max} paths match: use a longer pattern or raise limits.query_series_max"
+            "more than {max} paths match: use a longer pattern or raise limits.query_points_max"
         )))
     }
 

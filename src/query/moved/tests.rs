@@ -129,7 +129,7 @@ fn many_series_have_wider_slots_and_too_many_are_refused() {
     assert!(matches!(within(6 * SLOTS_MIN - 1), Err(QueryError::TooMuch(_))));
     let limits = QueryLimits { series_max: 5, ..LIMITS };
     let refused = moved(&store, &Budget::UNLIMITED, &request, &limits, STRETCH.end);
-    assert!(refused.unwrap_err().to_string().contains("query_series_max"));
+    assert!(refused.unwrap_err().to_string().contains("query_points_max"));
     let small = Budget::of_memory(1000);
     let refused = moved(&store, &small, &request, &LIMITS, STRETCH.end);
     assert!(matches!(refused, Err(QueryError::Busy(_))), "{refused:?}");

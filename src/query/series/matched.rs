@@ -159,7 +159,7 @@ fn check_count(count: usize, limits: &ExpressionLimits<'_>) -> Result<(), QueryE
         return Ok(());
     }
     Err(QueryError::TooMuch(format!(
-        "more than {series_max} series match: name more labels or raise limits.query_series_max"
+        "more than {series_max} series match: name more labels or raise limits.query_points_max"
     )))
 }
 

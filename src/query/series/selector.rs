@@ -224,7 +224,7 @@ impl Selector {
 /// higher when series are merged or ranked, because not every series is then shown.
 pub(crate) fn series_max(limits: &QueryLimits, merges: bool) -> (usize, &'static str) {
     if merges {
-        return (limits.series_max, "raise limits.query_series_max");
+        return (limits.series_max, "raise limits.query_points_max");
     }
     (limits.lines_max, "merge or rank them")
 }

@@ -72,7 +72,7 @@ pub(crate) fn judge_row(
     }
 }
 
-const REMEDY: &str = "check cluster.uri and cluster.database; if the log of this replica is lost, \
+const REMEDY: &str = "check the database in cluster.uri; if the log of this replica is lost, \
                       restore a snapshot into an empty database, or empty the data directory";
 
 /// A comparison in progress.

@@ -116,8 +116,7 @@ impl Appender {
         let forgotten: Vec<_> = judged.forgotten.drain(..).map(AcceptedBatch::forget).collect();
         let mut batches_verdicts = judged.verdicts;
         let latest = |series| Some(self.store.last_samples(&[series]).first()?.as_ref()?.at);
-        let failover_ms = self.limits.ha_failover_ms;
-        let mut picked = self.picks.pick(batches, &batches_verdicts, failover_ms, latest);
+        let mut picked = self.picks.pick(batches, &batches_verdicts, latest);
         let is_accepted = |position: usize| batches_verdicts[position].is_accepted();
         let dictionary = self.store.all_series();
         let has_start = |series| {

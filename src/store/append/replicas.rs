@@ -36,7 +36,6 @@ impl ReplicaPicks {
         &self,
         batches: &'a [AcceptedBatch],
         verdicts: &[BatchVerdict],
-        failover_ms: i64,
         latest: impl Fn(SeriesId) -> Option<UnixMillis>,
     ) -> Picked<'a> {
         let (left_out, moved) = (Vec::new(), Picks::default());
@@ -54,7 +53,6 @@ impl ReplicaPicks {
                     &mut picked.moved,
                     (*series, replica),
                     batch.time(sample),
-                    failover_ms,
                     &latest,
                 );
                 picked.failovers += u64::from(verdict == ReplicaVerdict::Failover);
@@ -73,9 +71,8 @@ impl ReplicaPicks {
     fn verdict(
         &self,
         moved: &mut Picks,
-        (series, Replica { group, sender }): (SeriesId, Replica),
+        (series, Replica { group, failover_ms, sender }): (SeriesId, Replica),
         at: UnixMillis,
-        failover_ms: i64,
         latest: impl Fn(SeriesId) -> Option<UnixMillis>,
     ) -> ReplicaVerdict {
         let key = (series, group);
@@ -87,7 +84,7 @@ impl ReplicaPicks {
             moved.insert(key, pick);
             return ReplicaVerdict::Counts;
         };
-        let verdict = pick.accept(sender, at, failover_ms);
+        let verdict = pick.accept(sender, at, i64::from(failover_ms));
         moved.insert(key, pick);
         verdict
     }

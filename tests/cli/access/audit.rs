@@ -145,7 +145,7 @@ fn reloads_by_a_signal_and_commands_on_a_stopped_directory_are_recorded() {
         wait_until(done, || guarded.daemon.log().matches(done).count() > before);
     };
     let access = "security.access = true\n";
-    let changed = format!("{access}limits.series_max = 12345\nlimits.queries_max = 3\n");
+    let changed = format!("{access}limits.series_max = 12345\nlimits.query_points_max = 3\n");
     reload(&guarded, &changed, "reloaded the settings");
     reload(&guarded, "limits.series_max = 0", "the reload failed");
     guarded.daemon.stop();
@@ -171,7 +171,7 @@ fn reloads_by_a_signal_and_commands_on_a_stopped_directory_are_recorded() {
             [who, "granary rebuild", "1h", "done"],
             [who, "granary verify --repair", "", "done"],
             ["", "SIGHUP", "", "failed"],
-            ["", "SIGHUP", "limits.queries_max, limits.series_max", "done"],
+            ["", "SIGHUP", "limits.query_points_max, limits.series_max", "done"],
         ]),
         "{all:?}"
     );

@@ -129,11 +129,11 @@ fn more_series_may_be_merged_and_ranked_than_shown() {
     assert!(message.contains("1200 lines exceed the limit of 1000"), "{message}");
     drop(daemon);
     let daemon =
-        Daemon::start(&format!("limits.query_series_max = 2\n{}", granularities(&HOURS_AND_DAYS)));
+        Daemon::start(&format!("limits.query_points_max = 80\n{}", granularities(&HOURS_AND_DAYS)));
     send_loads(&daemon);
     let message = chart_error(&daemon, &format!("{TWO_HOURS} --merge"));
     assert!(
-        message.contains("more than 2: add tags or raise limits.query_series_max"),
+        message.contains("more than 2: add tags or raise limits.query_points_max"),
         "{message}"
     );
 }

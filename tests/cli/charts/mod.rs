@@ -52,8 +52,10 @@ fn values_of(answer: &Value) -> Vec<f64> {
 
 #[test]
 fn a_large_answer_is_chunked_and_releases_its_query_slot() {
-    let daemon =
-        Daemon::start(&format!("limits.queries_max = 1\n{}", granularities(&HOURS_AND_DAYS)));
+    let daemon = Daemon::start(&format!(
+        "limits.query_memory_max = 33_554_432\n{}",
+        granularities(&HOURS_AND_DAYS)
+    ));
     send_views(&daemon, "2026-01-01T00:00:00Z", "2026-04-01T00:00:00Z", HOUR);
     let url = format!(
         "{}/api/v1/chart?metric=views&resolution=1h&start=2026-01-01&end=2026-04-01\

@@ -57,7 +57,7 @@ fn with_an_authority_for_clients_graphite_requires_a_certificate() {
     let clients = Authority::new(dir.path(), "clients");
     clients.sign("relay");
     let (ca, relay) = (clients.file("pem"), dir.path().join("relay").display().to_string());
-    let settings = format!("client_ca_file = '{ca}'\n[graphite]\ntls_listen = '{port}'\n");
+    let settings = format!("client_ca_file = '{ca}'\n[graphite]\nlisten = ['tls://{port}']\n");
     let served = TlsDaemon::start(&settings);
     // The daemon ends the connection, so the client ends, too.
     let mut anonymous = line_client(&served, port, &[]);
@@ -86,7 +86,7 @@ fn with_access_control_a_graphite_client_needs_a_name_with_the_scope_ingest() {
              'reader.example.org' = 'read,operate', 'other.example.org' = 'ingest' }}\n"
         )
     };
-    let rest = format!("[security]\naccess = true\n[graphite]\ntls_listen = '{port}'\n");
+    let rest = format!("[security]\naccess = true\n[graphite]\nlisten = ['tls://{port}']\n");
     let served = TlsDaemon::start(&(names("ingest") + &rest));
     let file = |name: &str, end: &str| dir.path().join(name).with_extension(end);
     let client = |name: &str| {
@@ -133,7 +133,7 @@ fn with_access_control_a_graphite_client_needs_a_name_with_the_scope_ingest() {
 #[test]
 fn graphite_lines_pass_over_tls() {
     let port = free_address();
-    let served = TlsDaemon::start(&format!("[graphite]\ntls_listen = '{port}'\n"));
+    let served = TlsDaemon::start(&format!("[graphite]\nlisten = ['tls://{port}']\n"));
     let mut client = line_client(&served, port, &[]);
     let mut lines = client.stdin.take().unwrap();
     writeln!(lines, "over.tls 4 -1\nover.tls.too 5 -1").unwrap();

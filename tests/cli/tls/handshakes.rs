@@ -104,8 +104,12 @@ fn silent_clients_delay_neither_others_nor_the_stop() {
 
 #[test]
 fn a_slow_handshake_ends_and_too_many_are_closed() {
-    let settings = "[server]\nclient_timeout = '1s'\nworkers = 1\nconnections_max = 20\n";
-    let served = TlsDaemon::start(settings);
+    // The workers, one for each core, share the connections evenly.
+    let workers = std::thread::available_parallelism().unwrap().get();
+    let connections_max = 20 * workers;
+    let settings =
+        format!("[server]\nclient_timeout = '1s'\nconnections_max = {connections_max}\n");
+    let served = TlsDaemon::start(&settings);
     // The daemon closes the connection after the time limit.
     let mut slow = silent_clients(&served, 1).remove(0);
     let since = now();
@@ -114,7 +118,7 @@ fn a_slow_handshake_ends_and_too_many_are_closed() {
     let elapsed = since.elapsed();
     assert!((Duration::from_millis(900)..Duration::from_secs(5)).contains(&elapsed), "{elapsed:?}");
     // Half of the connections may be in handshakes, and these end soon.
-    let silent = silent_clients(&served, 15);
+    let silent = silent_clients(&served, 15 * workers);
     served.wait_until("refused", || served.curl("/healthz").output().unwrap().status.success());
     drop(silent);
     assert!(served.metric("granary_tls_handshakes_total{outcome=\"slow\"}") >= 1.0);

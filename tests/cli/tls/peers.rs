@@ -92,7 +92,7 @@ fn vmagent_scrapes_and_writes_over_tls() {
 fn carbon_c_relay_delivers_over_tls() {
     need("carbon-c-relay");
     let (port, relay_port) = (free_port(), free_port());
-    let served = TlsDaemon::start(&format!("[graphite]\ntls_listen = '127.0.0.1:{port}'\n"));
+    let served = TlsDaemon::start(&format!("[graphite]\nlisten = ['tls://127.0.0.1:{port}']\n"));
     let config = served.folder().join("relay.conf");
     let cluster =
         format!("cluster granary forward localhost:{port} proto tcp transport plain ssl;\n");

@@ -171,7 +171,7 @@ fn invalid_queries_and_queries_beyond_a_limit_are_refused() {
         fixture.define("many", &[("host", &host.to_string())], Kind::Gauge);
     }
     for (query, reason) in [
-        ("many", "limits.query_series_max"),
+        ("many", "limits.query_points_max"),
         ("load[1h", "parse error"),
         ("rate(load)", "parse error"),
         ("load{host=~\"(((a{1000}){1000}){1000})\"}", "when compiled: use a simpler pattern"),

@@ -54,13 +54,8 @@ const STALE: u64 = 0x7ff0_0000_0000_0002;
 const SENDERS: u64 = 5;
 /// The number of the first operation that changes objects or hosts.
 const OBJECTS: u8 = 44;
-const LIMITS: StoreLimits = StoreLimits {
-    series_max: 60,
-    sender_series_max: 60,
-    senders_max: 4,
-    sender_idle_ms: 2 * HOUR,
-    ha_failover_ms: 30_000,
-};
+const LIMITS: StoreLimits =
+    StoreLimits { series_max: 60, sender_series_max: 60, senders_max: 4, sender_idle_ms: 2 * HOUR };
 
 impl Cluster {
     /// Runs an operation on the leader.
@@ -185,7 +180,7 @@ impl Cluster {
             }
         };
         if self.rng.u8(0..4) == 0 {
-            batch.replica = Some(Replica { group: 0, sender });
+            batch.replica = Some(Replica { group: 0, failover_ms: 30_000, sender });
         }
         batch
     }

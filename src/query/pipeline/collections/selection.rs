@@ -216,7 +216,7 @@ pub(super) fn select(
         if found.len() > limits.series_max {
             return Err(QueryError::TooMuch(format!(
                 "more than {} series match: add tags to the first $match or raise \
-                 limits.query_series_max",
+                 limits.query_points_max",
                 limits.series_max
             )));
         }

@@ -61,7 +61,7 @@ impl<'a> Bounds<'a> {
         if series > max {
             return Err(QueryError::TooMuch(format!(
                 "the result of an aggregation has more than {max} series: keep fewer labels or \
-                 raise limits.query_series_max"
+                 raise limits.query_points_max"
             )));
         }
         self.compare_points(series, times).map(drop)

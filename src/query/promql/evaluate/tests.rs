@@ -289,7 +289,7 @@ fn aggregations_of_more_series_than_the_limit_hold_only_their_result() {
     ] {
         let error = instant(&store, query, &limits);
         assert!(error.contains(reason), "{query}: {error}");
-        assert!(error.contains("limits.query_series_max"), "{query}: {error}");
+        assert!(error.contains("limits.query_points_max"), "{query}: {error}");
     }
 }
 

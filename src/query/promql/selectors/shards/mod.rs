@@ -191,7 +191,7 @@ impl Selectors<'_> {
         self.bounds.check_points(merged.series.len(), request.windows.count)?;
         if merged.series.len() > self.bounds.limits.series_max {
             return Err(QueryError::TooMuch(format!(
-                "more than {} series match: name more labels or raise limits.query_series_max",
+                "more than {} series match: name more labels or raise limits.query_points_max",
                 self.bounds.limits.series_max
             )));
         }
