@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use granary_agent_kit::{Readings, Source, SourceError};
 
 use crate::{
-    host::Host,
+    host::{Host, rounded},
     stat::{STATES, Stat, Ticks},
 };
 
@@ -105,7 +105,8 @@ impl Cpu {
     fn push_percents(&self, shares: Option<[f64; STATES]>, cores: usize, readings: &mut Readings) {
         let Some(shares) = shares else { return };
         for ((of_a_core, normalized), share) in PERCENTS.into_iter().zip(shares) {
-            let gauges = [(of_a_core, share * cores as f64 * 100.0), (normalized, share * 100.0)];
+            let percents = [share * cores as f64 * 100.0, share * 100.0].map(rounded);
+            let gauges = [(of_a_core, percents[0]), (normalized, percents[1])];
             self.host.gauges(readings, "percent", gauges);
         }
     }

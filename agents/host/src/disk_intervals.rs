@@ -6,6 +6,8 @@ use std::collections::HashMap;
 use granary_agent_kit::Readings;
 use procfs::DiskStat;
 
+use crate::host::rounded;
+
 /// The metric names of one family of devices.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ActivityNames {
@@ -74,7 +76,7 @@ impl Intervals {
             (names.queue_length, "operations", Some(activity.queue_length)),
         ] {
             if let Some(value) = value {
-                readings.gauge(metric, unit, tags, value);
+                readings.gauge(metric, unit, tags, rounded(value));
             }
         }
     }

@@ -5,7 +5,7 @@ use std::{collections::HashSet, fs, path::Path, sync::Arc};
 use granary_agent_kit::{Readings, Source, SourceError};
 use rustix::fs::{StatVfs, StatVfsMountFlags, statvfs};
 
-use crate::host::Host;
+use crate::host::{Host, rounded};
 
 /// The types of local file systems on a medium. Network file systems are excluded, because a
 /// server that does not answer would block the agent.
@@ -70,8 +70,9 @@ impl FileSystem {
         readings.gauge("disk_partition_space_used", "bytes", &tags, bytes(used));
         readings.gauge("disk_partition_space_free", "bytes", &tags, bytes(stat.f_bavail));
         if let Some(percent) = percent_used(used, stat.f_bavail) {
-            readings.gauge("disk_partition_space_percent_used", "percent", &tags, percent);
-            readings.gauge("disk_partition_space_percent_free", "percent", &tags, 100.0 - percent);
+            readings.gauge("disk_partition_space_percent_used", "percent", &tags, rounded(percent));
+            let free = rounded(100.0 - percent);
+            readings.gauge("disk_partition_space_percent_free", "percent", &tags, free);
         }
         // Some file systems, such as btrfs, have no fixed number of inodes.
         if stat.f_files > 0 {

@@ -95,3 +95,41 @@ impl Host {
         }
     }
 }
+
+/// Returns the value with six significant digits, and at most nine decimals. A quotient of two
+/// totals, such as a percentage, has no more digits of meaning; a short decimal takes three bytes
+/// on the wire instead of eight.
+pub(crate) fn rounded(value: f64) -> f64 {
+    const DIGITS: f64 = 6.0;
+    const DECIMALS_MAX: f64 = 9.0;
+    if value == 0.0 || !value.is_finite() {
+        return value;
+    }
+    let decimals = (DIGITS - 1.0 - value.abs().log10().floor()).clamp(0.0, DECIMALS_MAX);
+    let scale = 10_f64.powi(decimals as i32);
+    (value * scale).round() / scale
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotients_are_rounded_to_six_digits_and_nine_decimals() {
+        for (value, expected) in [
+            (180.590_295_147_573_78, 180.590),
+            (66.990_327_046_120_4, 66.9903),
+            (99.999_97, 100.0),
+            (0.004_764_200_436_718_374, 0.004_764_2),
+            (0.067_567_567_567_567_57, 0.067_567_6),
+            (1.0 / 3.0 * 1e-5, 3.333e-6),
+            (-2.0 / 3.0, -0.666_667),
+            (123_456_789.4, 123_456_789.0),
+            (98.4504, 98.4504),
+            (0.0, 0.0),
+        ] {
+            assert_eq!(rounded(value), expected, "{value}");
+        }
+        assert!(rounded(f64::NAN).is_nan());
+    }
+}

@@ -10,7 +10,7 @@ use std::{
 
 use granary_agent_kit::{Readings, Source, SourceError};
 
-use crate::host::Host;
+use crate::host::{Host, rounded};
 
 /// The maximum number of scanned processes.
 const PROCESSES_MAX: usize = 100_000;
@@ -172,8 +172,8 @@ impl NamedProcesses {
         let Some(elapsed) = elapsed else { return };
         for ((of_a_core, normalized), ticks) in METRICS.into_iter().zip(sum.growth) {
             let percent = ticks as f64 / self.host.ticks_per_second / elapsed * 100.0;
-            readings.gauge(of_a_core, "percent", &tags, percent);
-            readings.gauge(normalized, "percent", &tags, percent / self.cores);
+            readings.gauge(of_a_core, "percent", &tags, rounded(percent));
+            readings.gauge(normalized, "percent", &tags, rounded(percent / self.cores));
         }
     }
 }

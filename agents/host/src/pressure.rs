@@ -4,7 +4,7 @@ use std::{collections::HashMap, io, sync::Arc};
 
 use granary_agent_kit::{Readings, Source, SourceError};
 
-use crate::host::Host;
+use crate::host::{Host, rounded};
 
 /// The resource, its line, and the metrics of its total and of its percentage since the previous
 /// round.
@@ -54,7 +54,7 @@ impl Source for Pressure {
             if let Some((before_ms, previous)) = self.previous.insert(metric, (now_ms, micros))
                 && let Some(value) = percent_of(now_ms - before_ms, previous, micros)
             {
-                self.host.gauges(readings, "percent", [(percent, value)]);
+                self.host.gauges(readings, "percent", [(percent, rounded(value))]);
             }
         }
         Ok(())

@@ -11,6 +11,7 @@ use std::{
 use granary_histogram::Histogram;
 use granary_protocol::{Batch, Kind, SeriesDefinition, push_histogram};
 
+use self::columns::{start_in_column, tidied};
 use crate::{
     Readings, Series,
     sampling::{
@@ -20,6 +21,8 @@ use crate::{
     },
     spool::{SERIES_BYTES_MAX, SERIES_MAX},
 };
+
+mod columns;
 
 /// The maximum number of samples in a batch; a larger round is split.
 const BATCH_SAMPLES_MAX: usize = 25_000;
@@ -108,11 +111,7 @@ impl Refs {
             let is_full = batch.values.len() >= BATCH_SAMPLES_MAX
                 || batch.series.len() >= BATCH_DEFINITIONS_MAX
                 || batch.histograms.len() >= BATCH_HISTOGRAM_BYTES;
-            if is_full {
-                write(remove_constant_columns(std::mem::replace(batch, new()), time_ms))
-            } else {
-                Ok(())
-            }
+            if is_full { write(tidied(std::mem::replace(batch, new()), time_ms)) } else { Ok(()) }
         };
         let mut key = String::new();
         for reading in readings.as_slice() {
@@ -121,13 +120,15 @@ impl Refs {
             let tags = reading.tags.iter().map(|(k, v)| (k.as_ref(), v.as_str()));
             write_key(&mut key, &reading.metric, reading.kind, &reading.unit, tags);
             let assignment = self.assign(&key, || define(reading), &mut batch.series);
-            let sample = (reading.value, time_ms, reading.start_ms);
+            let start = start_in_column(reading.kind, reading.start_ms);
+            let sample = (reading.value, time_ms, start);
             self.push_sample(assignment, sample, &reading.metric, &mut batch, problems);
         }
         for reading in readings.known() {
             pass_if_full(&mut batch)?;
             let assignment = self.assign_known(&reading.series, readings, &mut batch.series);
-            let sample = (reading.value, reading.time_ms, reading.start_ms);
+            let start = start_in_column(reading.series.kind(), reading.start_ms);
+            let sample = (reading.value, reading.time_ms, start);
             let index = batch.values.len() as u32;
             self.push_sample(assignment, sample, reading.series.metric(), &mut batch, problems);
             let is_histogram = reading.series.kind().is_histogram();
@@ -138,7 +139,7 @@ impl Refs {
                 push_histogram(&mut batch.histograms, index, histogram);
             }
         }
-        write(remove_constant_columns(batch, time_ms))
+        write(tidied(batch, time_ms))
     }
 
     fn assign_known(
@@ -160,7 +161,7 @@ impl Refs {
     fn push_sample(
         &mut self,
         assignment: Result<Assignment, TableFull>,
-        (value, time_ms, start_ms): (f64, i64, Option<i64>),
+        (value, time_ms, start): (f64, i64, i64),
         metric: &str,
         batch: &mut Batch,
         problems: &mut BTreeMap<String, String>,
@@ -191,7 +192,7 @@ impl Refs {
         batch.refs.push(reference);
         batch.values.push(value);
         batch.times.push(time_ms);
-        batch.starts.push(start_ms.unwrap_or(0));
+        batch.starts.push(start);
     }
 
     /// Returns the assignment of a series; a new definition is added to `new_definitions`.
@@ -245,17 +246,6 @@ impl Refs {
         new_definitions.push(SeriesDefinition { reference, ..definition });
         Ok(Assignment::Ref(reference))
     }
-}
-
-/// Removes columns whose values are equal for all samples.
-fn remove_constant_columns(mut batch: Batch, time_ms: i64) -> Batch {
-    if batch.starts.iter().all(|start| *start == 0) {
-        batch.starts.clear();
-    }
-    if batch.times.iter().all(|time| *time == time_ms) {
-        batch.times = vec![time_ms];
-    }
-    batch
 }
 
 /// Returns a number that is unique in this process.
