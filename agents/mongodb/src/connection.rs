@@ -89,9 +89,6 @@ pub(crate) async fn connection_options(
 ) -> Result<Vec<(ServerAddress, ClientOptions)>, SettingsError> {
     let hosts = hosts_of(&target.uri);
     let fault = |what: &str| SettingsError(format!("target {hosts}: {what}"));
-    if target.uri.starts_with("mongodb+srv:") {
-        return Err(fault("mongodb+srv is not supported; name the hosts, as in mongodb://a,b,c"));
-    }
     let options = ClientOptions::parse(&target.uri).await.map_err(|cause| {
         // The driver's error quotes the URI.
         if target.uri.contains('@') {
@@ -229,7 +226,6 @@ mod tests {
     async fn an_error_about_a_uri_contains_only_its_hosts() {
         for (uri, part) in [
             ("mongodb://user:s3:cret@db1:port/", "%-encode"),
-            ("mongodb+srv://user:s3cret@db1/", "name the hosts"),
             ("mongodb://db1:port", "port"),
             ("http://db1", "scheme"),
         ] {

@@ -24,6 +24,7 @@ mod settings;
 mod sharding;
 mod slow_queries;
 mod slow_values;
+mod srv;
 mod status;
 mod target;
 #[cfg(test)]
@@ -37,6 +38,7 @@ use std::{
 };
 
 use granary_agent_kit::{ROUND_DEADLINE, Readings, SideBySide, Source, SourceError, hosts_of};
+use granary_dns::Resolver;
 use mongodb::options::{ClientOptions, ServerAddress};
 use tokio::runtime::Runtime;
 
@@ -113,7 +115,8 @@ impl MongoDb {
             ServerFactory { runtime, windows, limits: Limits::of(settings, interval), interval };
         let (mut hosts, mut discoveries) = (BTreeSet::new(), Vec::new());
         let mut sources: Vec<(Duration, Box<dyn Source + Send>)> = Vec::new();
-        for target_settings in &settings.targets {
+        let targets = targets_with_hosts(&settings.targets, &Resolver::of_this_machine())?;
+        for target_settings in &targets {
             let options =
                 factory.runtime.block_on(connection_options(target_settings, settings.timeout))?;
             let topology = target_settings.discover.then(|| topology_of(&options));
@@ -152,6 +155,20 @@ impl MongoDb {
             discovery.follow(now_ms, factory, hosts, sources, readings);
         }
     }
+}
+
+/// Returns the targets with the hosts of their DNS records.
+fn targets_with_hosts(
+    targets: &[TargetSettings],
+    resolver: &Resolver,
+) -> Result<Vec<TargetSettings>, SettingsError> {
+    let with_hosts = |target: &TargetSettings| {
+        let uri = srv::resolved(&target.uri, resolver)
+            .map_err(|cause| SettingsError(format!("target {}: {cause}", hosts_of(&target.uri))))?;
+        let uri = uri.unwrap_or_else(|| target.uri.clone());
+        Ok(TargetSettings { uri, ..target.clone() })
+    };
+    targets.iter().map(with_hosts).collect()
 }
 
 fn topology_of(options: &[(ServerAddress, ClientOptions)]) -> SharedTopology {

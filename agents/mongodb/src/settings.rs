@@ -35,7 +35,8 @@ pub struct Settings {
 #[derive(Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TargetSettings {
-    /// The URI, `mongodb://...`, as in MongoDB's tools; each host in it is sampled separately.
+    /// The URI, `mongodb://...` or `mongodb+srv://...`, as in MongoDB's tools; each of its hosts is
+    /// sampled separately.
     pub uri: String,
     /// The tag `host`, for a URI with one host (default: host and port).
     #[serde(default)]

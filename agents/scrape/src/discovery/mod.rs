@@ -10,8 +10,7 @@ mod kubernetes;
 use std::{collections::BTreeMap, time::Duration};
 
 use granary_agent_kit::relabel::Labels;
-
-pub(crate) use dns::Resolver;
+use granary_dns::Resolver;
 
 use crate::config::{DnsDiscovery, FileDiscovery, Group, Job};
 

@@ -3,11 +3,12 @@
 use std::{sync::Arc, time::Duration};
 
 use granary_agent_kit::{Stopwatch, unix_ms};
+use granary_dns::Resolver;
 
 use super::SharedState;
 use crate::{
     config::Job,
-    discovery::{Found, Resolver, Source},
+    discovery::{Found, Source},
     target::{AssignedTarget, Target},
 };
 
