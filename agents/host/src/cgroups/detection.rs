@@ -11,9 +11,9 @@ const DEPTH_MAX: usize = 8;
 /// The maximum number of scanned folders.
 const FOLDERS_MAX: usize = 10_000;
 /// The maximum number of groups.
-const GROUPS_MAX: usize = 1_000;
+pub(super) const GROUPS_MAX: usize = 1_000;
 /// The number of digits of an identifier, as in `docker ps`.
-const ID_DIGITS: usize = 12;
+pub(super) const ID_DIGITS: usize = 12;
 
 /// The type of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,12 +1,20 @@
 //! Containers and services by their control groups (version 2): CPU, throttling, memory, disks.
 
 mod detection;
+mod names;
 
-use std::{fs, path::Path, sync::Arc};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use granary_agent_kit::{Readings, Source, SourceError};
 
-use self::detection::{Cgroup, GroupKind, find_groups};
+use self::{
+    detection::{Cgroup, GroupKind, find_groups},
+    names::{ContainerNames, read_names},
+};
 use crate::host::Host;
 
 /// The interval of scans for control groups.
@@ -17,6 +25,9 @@ const SCAN_INTERVAL_MS: i64 = 60_000;
 pub(crate) struct Cgroups {
     host: Arc<Host>,
     groups: Vec<Cgroup>,
+    names: ContainerNames,
+    /// The folder with the sockets of container runtimes, normally `/run`.
+    run: PathBuf,
     next_scan_ms: i64,
 }
 
@@ -39,7 +50,19 @@ const IO: [(&str, &str, &str); 4] = [
 
 impl Cgroups {
     pub(crate) fn new(host: Arc<Host>) -> Self {
-        Self { host, groups: Vec::new(), next_scan_ms: i64::MIN }
+        let (groups, names, run) = (Vec::new(), ContainerNames::new(), PathBuf::from("/run"));
+        Self { host, groups, names, run, next_scan_ms: i64::MIN }
+    }
+
+    /// Finds the groups, and the names of the containers among them.
+    fn scan(&mut self, readings: &mut Readings) {
+        self.groups = find_groups(&self.host.sys.join("fs/cgroup"));
+        self.names.clear();
+        if self.groups.iter().any(|group| matches!(group.kind, GroupKind::Container(_))) {
+            self.names = read_names(&self.run, |socket, cause| {
+                readings.problem(format!("names of containers in {}", socket.display()), cause);
+            });
+        }
     }
 }
 
@@ -52,7 +75,7 @@ impl Source for Cgroups {
         if now_ms >= self.next_scan_ms
             || self.next_scan_ms.saturating_sub(now_ms) > SCAN_INTERVAL_MS
         {
-            self.groups = find_groups(&self.host.sys.join("fs/cgroup"));
+            self.scan(readings);
             self.next_scan_ms = now_ms.saturating_add(SCAN_INTERVAL_MS);
         }
         for group in &self.groups {
@@ -60,6 +83,11 @@ impl Source for Cgroups {
                 GroupKind::Container(name) => {
                     let tags = [("container", &**name), ("host", &*self.host.name)];
                     push_container(&group.folder, &tags, readings);
+                    if let Some(found) = self.names.get(name) {
+                        let of_runtime = [("image", &*found.image), ("name", &*found.name)];
+                        let tags = [tags[0], tags[1], of_runtime[0], of_runtime[1]];
+                        readings.gauge("container_info", "", &tags, 1.0);
+                    }
                 }
                 GroupKind::Unit(name) => {
                     let tags = [("host", &*self.host.name), ("unit", &**name)];
@@ -141,7 +169,11 @@ fn push_unit(folder: &Path, tags: &[(&'static str, &str)], readings: &mut Readin
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
+    use std::{
+        collections::BTreeMap,
+        io::{Read, Write},
+        os::unix::net::UnixListener,
+    };
 
     use proptest::prelude::*;
 
@@ -174,8 +206,13 @@ mod tests {
             fs::write(path, text).unwrap();
         }
         let host = Arc::new(Host { sys: folder.path().to_owned(), ..Host::for_tests() });
+        let run = folder.path().join("run");
+        fs::create_dir(&run).unwrap();
+        let server = answer_as_docker(&run, &id);
         let mut readings = Readings::default();
-        Cgroups::new(host).sample(1, &mut readings).unwrap();
+        let mut source = Cgroups { run, ..Cgroups::new(host) };
+        source.sample(1, &mut readings).unwrap();
+        server.join().unwrap();
         let values: BTreeMap<&str, f64> =
             readings.as_slice().iter().map(|r| (r.metric.as_ref(), r.value)).collect();
         let expected = [
@@ -184,6 +221,7 @@ mod tests {
             ("container_cpu_throttled", 1.5),
             ("container_cpu_throttled_periods", 4.0),
             ("container_cpu_user", 2.5),
+            ("container_info", 1.0),
             ("container_io_bytes_read", 101.0),
             ("container_io_bytes_written", 202.0),
             ("container_io_operations_read", 3.0),
@@ -197,6 +235,30 @@ mod tests {
         let memory_used = readings.as_slice().iter().find(|r| r.metric == "container_memory_used");
         let tags = &memory_used.unwrap().tags;
         assert!(tags.contains(&("container".into(), "0123456789ab".to_owned())), "{tags:?}");
+        let info = |readings: &Readings| {
+            let info = readings.as_slice().iter().find(|r| r.metric == "container_info").unwrap();
+            info.tags.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>()
+        };
+        let expected = ["container=0123456789ab", "host=test", "image=nginx:1.29", "name=web"];
+        assert_eq!(info(&readings), expected);
+        // The server has ended: until the next scan, the names are cached.
+        let mut readings = Readings::default();
+        source.sample(2, &mut readings).unwrap();
+        assert_eq!(info(&readings), expected);
+        assert!(readings.problems().is_empty());
+    }
+
+    /// Answers one request on Docker's socket.
+    fn answer_as_docker(run: &Path, id: &str) -> std::thread::JoinHandle<()> {
+        let listener = UnixListener::bind(run.join("docker.sock")).unwrap();
+        let containers = format!(r#"[{{"Id":"{id}","Names":["/web"],"Image":"nginx:1.29"}}]"#);
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut request = [0; 64];
+            let length = stream.read(&mut request).unwrap();
+            assert!(request[..length].starts_with(b"GET /containers/json HTTP/1.0\r\n"));
+            write!(stream, "HTTP/1.0 200 OK\r\n\r\n{containers}").unwrap();
+        })
     }
 
     proptest! {

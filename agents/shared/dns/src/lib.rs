@@ -87,8 +87,8 @@ impl Resolver {
         resolver
     }
 
-    /// Returns the records of a name. The result is empty when the name does not exist, either alone
-    /// or with a search domain. A name that ends with a dot has no search domain.
+    /// Returns the records of a name. The result is empty when the name does not exist, either
+    /// alone or with a search domain. A name that ends with a dot has no search domain.
     ///
     /// # Errors
     /// No query finds a record, and a query fails.
