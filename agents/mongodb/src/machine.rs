@@ -20,13 +20,17 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// Returns the machine of the responses to `hostInfo` and `getCmdLineOpts`.
-    pub(crate) fn of(info: Option<&Document>, options: Option<&Document>) -> Self {
-        let name = info.and_then(|info| text(info.get_document("system").ok()?, "hostname"));
+    /// Applies the response to `hostInfo` or to `getCmdLineOpts`.
+    pub(crate) fn update(&mut self, command: &str, response: &Document) {
+        if command == "getCmdLineOpts" {
+            self.paths = paths(response);
+            return;
+        }
+        let system = response.get_document("system").ok();
+        let name = system.and_then(|system| text(system, "hostname"));
         // The name has a port when the server runs on another one than the default port.
-        let name = name.map(|name| name.split(':').next().unwrap_or(name).to_owned());
-        let cores = info.and_then(|info| number(info, "system.numCores"));
-        Self { cores, name, paths: options.map(paths).unwrap_or_default() }
+        self.name = name.map(|name| name.split(':').next().unwrap_or(name).to_owned());
+        self.cores = number(response, "system.numCores");
     }
 
     /// Returns the name of the machine.
@@ -65,6 +69,14 @@ mod tests {
 
     use super::*;
 
+    fn machine(responses: &[(&str, Document)]) -> Machine {
+        let mut machine = Machine::default();
+        for (command, response) in responses {
+            machine.update(command, response);
+        }
+        machine
+    }
+
     fn paths_with(storage: Document) -> Vec<String> {
         let options = doc! { "argv": ["mongod"], "parsed": { "storage": storage }, "ok": 1.0 };
         paths(&options).into_iter().map(|(used_for, path)| format!("{used_for} {path}")).collect()
@@ -82,18 +94,19 @@ mod tests {
         assert_eq!(paths_with(doc! { "dbPath": "C:\\data" }), windows);
         let in_memory = doc! { "dbPath": "/m", "engine": "inMemory" };
         assert_eq!(paths_with(in_memory), ["data /m"]);
-        assert_eq!(Machine::of(None, Some(&doc! {})).paths.len(), 2);
+        assert_eq!(machine(&[("getCmdLineOpts", doc! {})]).paths.len(), 2);
     }
 
     #[test]
     fn a_machine_without_its_port_has_the_paths_of_its_server() {
         let info = doc! { "system": { "hostname": "db4:27018", "numCores": 8 } };
-        let machine = Machine::of(Some(&info), Some(&doc! { "parsed": {} }));
+        let options = doc! { "parsed": {} };
+        let machine = machine(&[("hostInfo", info), ("getCmdLineOpts", options)]);
         assert_eq!((machine.name(), machine.cores), (Some("db4"), Some(8.0)));
         let mut readings = Readings::default();
         machine.push_values(&mut readings);
         assert_eq!(readings.len(), 2);
-        let unknown = Machine::of(None, Some(&doc! {}));
+        let unknown = Machine { name: None, ..machine };
         unknown.push_values(&mut readings);
         assert_eq!(readings.len(), 2, "nothing can be joined without the name");
     }

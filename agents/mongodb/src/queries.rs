@@ -6,7 +6,6 @@ use mongodb::bson::{Document, doc};
 use crate::{
     collections::CollectionSweep,
     connection::{Connection, Fault},
-    machine::Machine,
     replication::{self, Oplog, first_document},
     role::{Role, ServerRole},
     status,
@@ -144,15 +143,21 @@ impl Target {
         if now_ms < self.machine_next_ms || self.server_role.role == Role::Arbiter {
             return Ok(());
         }
-        self.machine_next_ms = now_ms.saturating_add(MACHINE_INTERVAL_MS);
-        let response = self.run_command("admin", doc! { "hostInfo": 1 }).await?;
-        let options = if self.server_role.has_data() {
-            let command = doc! { "getCmdLineOpts": 1 };
-            self.run_optional("getCmdLineOpts", "admin", command, now_ms).await?
-        } else {
-            None
-        };
-        self.machine = Machine::of(response.as_ref(), options.as_ref());
+        let mut commands = vec![("hostInfo", doc! { "hostInfo": 1 })];
+        if self.server_role.has_data() {
+            commands.push(("getCmdLineOpts", doc! { "getCmdLineOpts": 1 }));
+        }
+        let mut has_failed = false;
+        for (name, command) in commands {
+            match self.run_optional(name, "admin", command, now_ms).await? {
+                Some(response) => self.machine.update(name, &response),
+                // A temporary refusal, such as one during an election, is no reason to wait.
+                None => has_failed |= !self.slow.is_refused(name, now_ms),
+            }
+        }
+        if !has_failed {
+            self.machine_next_ms = now_ms.saturating_add(MACHINE_INTERVAL_MS);
+        }
         Ok(())
     }
 

@@ -32,6 +32,25 @@ fn series_have_the_set_and_do_not_change_at_an_election() {
     assert!(counters[0].len() > 3 && counters[0] == counters[1], "{counters:?}");
 }
 
+/// Regression: one refusal during an election hid the paths of the server for an hour.
+#[test]
+fn options_of_the_server_are_queried_again_after_a_temporary_refusal() {
+    let is_refused = Arc::new(AtomicBool::new(true));
+    let flag = Arc::clone(&is_refused);
+    let server = Responder::start(move |_, command| {
+        let is_about_options = command.contains_key("getCmdLineOpts");
+        if is_about_options && flag.load(Ordering::SeqCst) {
+            return Some(error_document(11_602, "InterruptedDueToReplStateChange"));
+        }
+        Some(response("primary", "7.0.5", command))
+    });
+    let mut agent = agent_for(&[&server.address], LONG_TIMEOUT);
+    let path = |readings: &Readings| value(readings, &server.address, "mongodb_storage_path");
+    assert_eq!(path(&sample_round(&mut agent, NOW_MS)), None);
+    is_refused.store(false, Ordering::SeqCst);
+    assert_eq!(path(&sample_round(&mut agent, NOW_MS + 10_000)), Some(1.0));
+}
+
 /// Regression: values of the last sweep counted as growth since the server's new start.
 #[test]
 fn values_of_collections_do_not_survive_a_restart_of_the_server() {
