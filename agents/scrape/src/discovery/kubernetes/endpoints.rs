@@ -8,6 +8,7 @@ use super::{
     Objects,
     labels::{join, set, set_container, set_map, set_metadata, set_node, set_pod, set_service},
     objects::{Address, Endpoint, Object, Port, Reference},
+    targets::Targets,
 };
 use crate::config::Role;
 
@@ -15,14 +16,17 @@ use crate::config::Role;
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
 /// The targets of one object, and the pods that they belong to with their used ports.
-#[derive(Default)]
-struct Found<'a> {
+struct Found<'a, 't> {
     shared: Labels,
-    targets: Vec<Labels>,
+    targets: &'t mut Targets,
     pods: BTreeMap<(&'a str, &'a str), (&'a Object, Vec<u16>)>,
 }
 
-impl<'a> Found<'a> {
+impl<'a, 't> Found<'a, 't> {
+    fn new(targets: &'t mut Targets) -> Self {
+        Self { shared: Labels::default(), targets, pods: BTreeMap::new() }
+    }
+
     /// Adds a target; if it belongs to a pod, with the labels of the pod and the container.
     fn add(
         &mut self,
@@ -44,32 +48,34 @@ impl<'a> Found<'a> {
             let key = (pod.metadata.namespace.as_str(), pod.metadata.name.as_str());
             self.pods.entry(key).or_insert((pod, Vec::new())).1.extend(port);
         }
-        self.targets.push(labels);
+        self.targets.add(labels);
     }
 
-    /// Adds the container ports that no endpoint has, and returns all targets.
-    fn finish(mut self) -> Vec<Labels> {
+    /// Adds the container ports that no endpoint has.
+    fn finish(self) {
         for (pod, used) in self.pods.values() {
             if pod.status.pod_ip.is_empty() {
                 continue;
             }
             for container in &pod.spec.containers {
+                if !self.targets.has_room_for(container.ports.len()) {
+                    continue;
+                }
                 for port in container.ports.iter().filter(|p| !used.contains(&p.container_port)) {
                     let mut labels = self.shared.clone();
                     set_pod(&mut labels, pod);
                     set_container(&mut labels, container, Some(port));
                     labels.set("__address__", join(&pod.status.pod_ip, port.container_port));
-                    self.targets.push(labels);
+                    self.targets.add(labels);
                 }
             }
         }
-        self.targets
     }
 }
 
-pub(super) fn of_endpoints(object: &Object, objects: &Objects) -> Vec<Labels> {
+pub(super) fn add_endpoints(object: &Object, objects: &Objects, targets: &mut Targets) {
     let metadata = &object.metadata;
-    let mut found = Found::default();
+    let mut found = Found::new(targets);
     set(&mut found.shared, "namespace", metadata.namespace.as_str());
     set_metadata(&mut found.shared, "endpoints", metadata);
     if let Some(service) = objects.find(Role::Service, &metadata.namespace, &metadata.name) {
@@ -87,7 +93,7 @@ pub(super) fn of_endpoints(object: &Object, objects: &Objects) -> Vec<Labels> {
             }
         }
     }
-    found.finish()
+    found.finish();
 }
 
 fn labels_of_address(shared: &Labels, address: &Address, port: &Port) -> Labels {
@@ -104,9 +110,9 @@ fn labels_of_address(shared: &Labels, address: &Address, port: &Port) -> Labels 
     labels
 }
 
-pub(super) fn of_slice(object: &Object, objects: &Objects) -> Vec<Labels> {
+pub(super) fn add_slice(object: &Object, objects: &Objects, targets: &mut Targets) {
     let metadata = &object.metadata;
-    let mut found = Found::default();
+    let mut found = Found::new(targets);
     set(&mut found.shared, "namespace", metadata.namespace.as_str());
     set(&mut found.shared, "endpointslice_address_type", object.address_type.as_str());
     set_metadata(&mut found.shared, "endpointslice", metadata);
@@ -128,7 +134,7 @@ pub(super) fn of_slice(object: &Object, objects: &Objects) -> Vec<Labels> {
             }
         }
     }
-    found.finish()
+    found.finish();
 }
 
 fn labels_of_endpoint(shared: &Labels, endpoint: &Endpoint, port: &Port) -> Labels {

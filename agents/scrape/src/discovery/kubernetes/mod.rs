@@ -8,6 +8,7 @@ mod endpoints;
 mod labels;
 mod objects;
 mod roles;
+mod targets;
 mod watch;
 
 use std::{
@@ -19,9 +20,9 @@ use std::{
     time::Duration,
 };
 
-use granary_agent_kit::{Stopwatch, relabel::Labels};
+use granary_agent_kit::Stopwatch;
 
-use self::{objects::Object, watch::Watch};
+use self::{objects::Object, targets::Targets, watch::Watch};
 use super::Found;
 use crate::{
     config::{Job, KubernetesDiscovery, Role, Span},
@@ -34,8 +35,6 @@ const REFRESH_INTERVAL: Duration = Duration::from_secs(1);
 const FIRST_LIST_TIMEOUT: Duration = Duration::from_secs(4);
 /// The maximum time of a request for a page of a list.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
-/// The maximum size of all labels of the targets; each target repeats those of its objects.
-const LABEL_BYTES_MAX: usize = 64 << 20;
 /// The stack size of a watch; TLS needs most of it.
 const STACK_BYTES: usize = 512 << 10;
 /// The files of a pod's service account.
@@ -147,19 +146,9 @@ impl Kubernetes {
             return fault.map_or(Ok(None), Err);
         }
         self.applied_changes = Some(state.changes);
-        let (mut found, mut bytes) = (Found::default(), 0);
-        for targets in roles::targets(self.role, &state.objects) {
-            let texts = targets.iter().flat_map(Labels::iter);
-            bytes += texts.map(|(name, value)| name.len() + value.len()).sum::<usize>();
-            if bytes > LABEL_BYTES_MAX {
-                found.dropped += targets.len() as u64;
-            } else {
-                for target in targets {
-                    found.add(|| target);
-                }
-            }
-        }
-        Ok(Some(found))
+        let mut targets = Targets::default();
+        roles::add_targets(self.role, &state.objects, &mut targets);
+        Ok(Some(targets.found))
     }
 }
 
@@ -234,7 +223,7 @@ pub(crate) fn fuzz(bytes: &[u8]) {
         if let Ok(object) = serde_json::from_slice::<Object>(bytes) {
             let part = BTreeMap::from([(object.key(), object)]);
             let objects = Objects(BTreeMap::from([((role, String::new()), part)]));
-            roles::targets(role, &objects).for_each(drop);
+            roles::add_targets(role, &objects, &mut Targets::default());
         }
     }
     drop(serde_json::from_slice::<objects::Event>(bytes));

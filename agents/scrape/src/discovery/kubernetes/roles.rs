@@ -9,32 +9,62 @@ use granary_agent_kit::relabel::Labels;
 use super::{
     Objects, endpoints,
     labels::{join, set, set_container, set_map, set_metadata, set_node, set_pod, set_service},
-    objects::{Metadata, NodeAddress, Object, Port},
+    objects::{Metadata, NodeAddress, Object, Port, Subset},
+    targets::Targets,
 };
 use crate::config::Role;
 
-/// Returns the labels of all targets of a role by object, in a fixed order.
-pub(super) fn targets(role: Role, objects: &Objects) -> impl Iterator<Item = Vec<Labels>> {
-    objects.all(role).map(move |object| match role {
-        Role::Endpoints => endpoints::of_endpoints(object, objects),
-        Role::EndpointSlice => endpoints::of_slice(object, objects),
-        Role::Ingress => of_ingress(object),
-        Role::Node => of_node(object).into_iter().collect(),
-        Role::Pod => of_pod(object, objects),
-        Role::Service => of_service(object),
-    })
+/// Adds the targets of a role by object, in a fixed order.
+pub(super) fn add_targets(role: Role, objects: &Objects, targets: &mut Targets) {
+    for object in objects.all(role) {
+        // One object can name millions of targets: the product of its addresses and ports.
+        if !targets.has_room_for(count_targets(role, object)) {
+            continue;
+        }
+        match role {
+            Role::Endpoints => endpoints::add_endpoints(object, objects, targets),
+            Role::EndpointSlice => endpoints::add_slice(object, objects, targets),
+            Role::Ingress => add_ingress(object, targets),
+            Role::Node => of_node(object).into_iter().for_each(|labels| targets.add(labels)),
+            Role::Pod => add_pod(object, objects, targets),
+            Role::Service => add_service(object, targets),
+        }
+    }
 }
 
-fn of_pod(pod: &Object, objects: &Objects) -> Vec<Labels> {
+/// Returns the maximum number of targets of an object, without those of its pods.
+fn count_targets(role: Role, object: &Object) -> usize {
+    match role {
+        Role::Endpoints => {
+            let of_subset = |subset: &Subset| {
+                let addresses = subset.addresses.len() + subset.not_ready_addresses.len();
+                addresses.saturating_mul(subset.ports.len())
+            };
+            object.subsets.iter().map(of_subset).fold(0, usize::saturating_add)
+        }
+        Role::EndpointSlice => {
+            let addresses = object.endpoints.iter().map(|endpoint| endpoint.addresses.len());
+            addresses.sum::<usize>().saturating_mul(object.ports.len())
+        }
+        Role::Ingress => object.spec.rules.iter().map(|rule| rule.http.paths.len().max(1)).sum(),
+        Role::Node => 1,
+        Role::Pod => {
+            let containers = object.spec.containers.iter().chain(&object.spec.init_containers);
+            containers.map(|container| container.ports.len().max(1)).sum()
+        }
+        Role::Service => object.spec.ports.len(),
+    }
+}
+
+fn add_pod(pod: &Object, objects: &Objects, targets: &mut Targets) {
     let ip = pod.status.pod_ip.as_str();
     if ip.is_empty() {
-        return Vec::new();
+        return;
     }
     let mut shared = Labels::default();
     set_pod(&mut shared, pod);
     set(&mut shared, "namespace", pod.metadata.namespace.as_str());
     set_node(&mut shared, objects, &pod.spec.node_name);
-    let mut all = Vec::new();
     let containers = pod.spec.containers.iter().map(|container| (container, false));
     let initial = pod.spec.init_containers.iter().map(|container| (container, true));
     for (container, is_initial) in containers.chain(initial) {
@@ -51,17 +81,16 @@ fn of_pod(pod: &Object, objects: &Objects) -> Vec<Labels> {
         if container.ports.is_empty() {
             set_container(&mut labels, container, None);
             labels.set("__address__", ip);
-            all.push(labels);
+            targets.add(labels);
             continue;
         }
         for port in &container.ports {
             let mut labels = labels.clone();
             set_container(&mut labels, container, Some(port));
             labels.set("__address__", join(ip, port.container_port));
-            all.push(labels);
+            targets.add(labels);
         }
     }
-    all
 }
 
 fn of_node(node: &Object) -> Option<Labels> {
@@ -83,7 +112,7 @@ fn of_node(node: &Object) -> Option<Labels> {
     Some(labels)
 }
 
-fn of_service(service: &Object) -> Vec<Labels> {
+fn add_service(service: &Object, targets: &mut Targets) {
     let Metadata { name, namespace, .. } = &service.metadata;
     let spec = &service.spec;
     let labels_of_port = |port: &Port| {
@@ -104,15 +133,14 @@ fn of_service(service: &Object) -> Vec<Labels> {
         }
         labels
     };
-    spec.ports.iter().map(labels_of_port).collect()
+    spec.ports.iter().for_each(|port| targets.add(labels_of_port(port)));
 }
 
-fn of_ingress(ingress: &Object) -> Vec<Labels> {
+fn add_ingress(ingress: &Object, targets: &mut Targets) {
     let mut shared = Labels::default();
     set(&mut shared, "namespace", ingress.metadata.namespace.as_str());
     set_metadata(&mut shared, "ingress", &ingress.metadata);
     set(&mut shared, "ingress_class_name", ingress.spec.ingress_class_name.as_str());
-    let mut all = Vec::new();
     for rule in &ingress.spec.rules {
         let mut secure = ingress.spec.tls.iter().flat_map(|tls| &tls.hosts);
         let scheme = if secure.any(|host| covers(host, &rule.host)) { "https" } else { "http" };
@@ -128,10 +156,9 @@ fn of_ingress(ingress: &Object) -> Vec<Labels> {
             set(&mut labels, "ingress_scheme", scheme);
             set(&mut labels, "ingress_host", rule.host.as_str());
             set(&mut labels, "ingress_path", path);
-            all.push(labels);
+            targets.add(labels);
         }
     }
-    all
 }
 
 /// Returns true when a name of a certificate, whose first part can be a star, covers a host.

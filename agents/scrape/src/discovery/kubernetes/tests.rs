@@ -6,6 +6,7 @@ use std::{
     sync::mpsc::{Receiver, Sender, channel},
 };
 
+use granary_agent_kit::relabel::Labels;
 use serde_json::{Value, json};
 
 use super::*;
