@@ -28,7 +28,7 @@ use super::{
     secret::KnownSecret,
     seed::Seeding,
     shard::{SharedReplica, StoreShard},
-    shards::{self, FIRST, KnownShards},
+    shards::{self, FIRST, KnownShards, WantedShards},
     upkeep::UpkeepSettings,
 };
 use crate::{
@@ -94,6 +94,8 @@ pub struct Node {
     metrics: NodeMetrics,
     /// The digest of this node's rules.
     rules: Arc<Mutex<String>>,
+    /// True if the store in the data directory begins a new log.
+    begins_log: bool,
     /// The reason why this process must not run as the node.
     refusal: watch::Receiver<Option<String>>,
 }
@@ -111,6 +113,7 @@ impl Node {
     ) -> anyhow::Result<Self> {
         let run = fastrand::i64(..);
         let runs = (run, replace_run(&parts.folder, run)?);
+        let begins_log = shards::begins_log(&parts.folder)?;
         let (uri, database) = (uri.clone(), database.to_owned());
         // The driver's tasks run where the client is created. They must not wait for a thread of HTTP
         // that waits for MongoDB itself.
@@ -134,7 +137,8 @@ impl Node {
             nodes: nodes.0.clone(),
         };
         let (refuse, refusal) = watch::channel(None);
-        runtime.spawn(spread(spreader, medium.clone(), (parts.shards, known), refuse));
+        let wanted = WantedShards { configured: parts.shards, begins_log };
+        runtime.spawn(spread(spreader, medium.clone(), (wanted, known), refuse));
         let of_nodes = (nodes.clone(), rules.clone());
         runtime.spawn(show(metrics.clone(), running.clone(), of_nodes));
         let medium: Arc<dyn Medium> = Arc::new(medium);
@@ -153,11 +157,20 @@ impl Node {
             stores,
             metrics,
             rules,
+            begins_log,
             refusal,
         })
     }
 
-    /// Waits until another process runs under the name of this node; returns what to do.
+    /// Waits until this node may follow the log of the first shard.
+    pub async fn admitted(&self) {
+        // A store that begins a log must not begin that of a cluster with several shards.
+        if self.begins_log {
+            self.shards.known().await;
+        }
+    }
+
+    /// Waits until this process must not run as the node; returns the reason and what to do.
     pub async fn refused(&self) -> String {
         match self.refusal.clone().wait_for(Option::is_some).await.map(|reason| reason.clone()) {
             Ok(Some(reason)) => reason,
@@ -254,16 +267,22 @@ impl Node {
     }
 }
 
-/// Beats for the node until another process runs under its name.
+/// Beats for the node until it is refused, or another process runs under its name.
 async fn spread(
     mut spreader: Spreader<StoreShard>,
     medium: MongoMedium,
-    (proposed, known): (u16, watch::Sender<Option<u16>>),
+    (wanted, known): (WantedShards, watch::Sender<Option<u16>>),
     refusal: watch::Sender<Option<String>>,
 ) {
     let (node, advertise) = (spreader.node.clone(), spreader.address.clone());
     // One shard has nothing to balance, and each move interrupts its users.
-    spreader.hands_over = shards::learn(&medium, proposed, &known).await > 1;
+    spreader.hands_over = match shards::learn(&medium, wanted, &known).await {
+        Ok(number) => number > 1,
+        Err(reason) => {
+            refusal.send_replace(Some(reason));
+            return;
+        }
+    };
     let other = spreader.run(Arc::new(medium)).await;
     refusal.send_replace(Some(format!(
         "another process runs as the node {node} (it advertises {other}, this one {advertise}): \

@@ -149,6 +149,11 @@ pub(super) async fn serve(
     let node = Node::open(parts, &cluster.uri, &cluster.database, runtime.handle()).await?;
     let mut signals = Signals::new();
     systemd::feed_watchdog();
+    tokio::select! {
+        () = node.admitted() => {}
+        reason = node.refused() => anyhow::bail!(reason),
+        () = signals.stop.next() => return Ok(ExitReason::Signal),
+    }
     let others = OtherShards::start(node.clone(), checked.settings.clone());
     let reason = loop {
         let turn = Turn { node: &node, addresses: &addresses, sources, held: others.held() };
@@ -353,7 +358,10 @@ impl Turn<'_> {
             Ok(opened) => opened,
             Err(cause) => return Ok(Ok(self.gave_up(&cause, checked, membership).await)),
         };
-        let count = self.node.shards().known().await;
+        let count = tokio::select! {
+            count = self.node.shards().known() => count,
+            reason = self.node.refused() => anyhow::bail!(reason),
+        };
         anyhow::ensure!(
             count == 1 || checked.settings.publishing.is_none(),
             "publish.uri: documents cannot be published from a cluster with several shards, and \

@@ -98,14 +98,19 @@ impl Cluster {
 
 fn start_node(mongodb: u16, settings: &str) -> Daemon {
     let mut node = Daemon::new(tempfile::tempdir().unwrap(), " ", "http", client());
+    configure(&node, mongodb, settings);
+    node.restart();
+    node
+}
+
+/// Makes a daemon that does not run a node of a cluster.
+pub(super) fn configure(node: &Daemon, mongodb: u16, settings: &str) {
     let settings = format!(
         "[cluster]\nuri = 'mongodb://127.0.0.1:{mongodb}/?directConnection=true'\n{settings}\n\
          advertise = '{}'\n[storage]\ncheckpoint_interval = '1s'\n",
         node.url
     );
     fs::write(node.dir.path().join("granary.toml"), settings).unwrap();
-    node.restart();
-    node
 }
 
 /// A sender, which changes between nodes, and repeats each request at the next node until it is

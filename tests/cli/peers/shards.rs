@@ -4,11 +4,12 @@
 use serde_json::{Value, json};
 
 use super::{
-    cluster::{Cluster, LEVELS, post_batches, post_write, send_through_faults},
+    cluster::{Cluster, LEVELS, configure, post_batches, post_write, send_through_faults},
+    mongodb::Server,
     wait_until,
 };
 use crate::{
-    daemon::{Daemon, request},
+    daemon::{Daemon, client, granary, request},
     remote_write::{minute, series},
 };
 
@@ -106,4 +107,49 @@ fn each_acknowledged_sample_counts_once_in_all_shards() {
         let (_, names) = request(&node.url, "GET", "/api/v1/label/name/values", &[], "").unwrap();
         assert_eq!(names["data"].as_array().unwrap().len(), SERIES as usize, "{names}");
     }
+}
+
+/// Returns a stopped daemon whose embedded store was migrated to that of a node.
+fn migrated() -> Daemon {
+    let mut daemon = Daemon::new(tempfile::tempdir().unwrap(), " ", "http", client());
+    daemon.restart();
+    let sample = json!({"metric": "numbered", "kind": "delta", "value": 7});
+    let batch = json!({"agent": "a", "epoch": 1, "seq": 1, "samples": [sample]});
+    assert_eq!(daemon.post_json(&batch).status, 200);
+    assert_eq!(daemon.stop(), Some(0));
+    let migrated = granary().args(["migrate", "--to", "cluster"]).arg(daemon.data("")).output();
+    assert!(migrated.unwrap().status.success());
+    daemon
+}
+
+#[test]
+#[ignore = "needs secantusdb, a server in Python; .ci/run installs it and runs this"]
+fn a_migrated_store_begins_a_cluster_with_one_shard_and_joins_none_with_several() {
+    let server = Server::start();
+    let settings = "replicas = 1\nshards = 4";
+    let mut first = migrated();
+    configure(&first, server.port, settings);
+    first.restart();
+    assert!(first.log().contains("cluster.shards = 4 has no effect"), "{}", first.log());
+    assert_eq!(value(&first.url, "sum_over_time(numbered[1h])"), 7.0);
+    let (_, status) = request(&first.url, "GET", "/api/v1/cluster/status", &[], "").unwrap();
+    assert_eq!(status["shards"].as_array().unwrap().len(), 1, "{status}");
+    // The number stays when the directory belongs to the cluster.
+    assert_eq!(first.stop(), Some(0));
+    first.restart();
+    assert_eq!(value(&first.url, "sum_over_time(numbered[1h])"), 7.0);
+    drop(first);
+
+    let database = format!("{settings}\ndatabase = 'granary-others'");
+    let mut other = Daemon::new(tempfile::tempdir().unwrap(), " ", "http", client());
+    configure(&other, server.port, &database);
+    other.restart();
+    let mut second = migrated();
+    configure(&second, server.port, &database);
+    let log = second.expect_failed_start();
+    assert!(log.contains("the database has 4: set cluster.database"), "{log}");
+    // The refused store began no log: it can begin that of an empty database.
+    configure(&second, server.port, &format!("{settings}\ndatabase = 'granary-empty'"));
+    second.restart();
+    assert_eq!(value(&second.url, "sum_over_time(numbered[1h])"), 7.0);
 }
