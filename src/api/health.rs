@@ -11,6 +11,7 @@ use serde_json::json;
 
 use super::{AdminParts, answer, scope::Scope};
 use crate::{
+    cluster::ClusterControl,
     kept::KnownRules,
     model::{HostState, ProjectName, with_noun},
     telemetry::SelfReading,
@@ -147,6 +148,8 @@ pub(super) fn health(parts: &AdminParts) -> (&'static str, BTreeMap<&'static str
     reasons.extend(unread.map(|file| ("keys", format!("{file} is damaged; see docs/security.md"))));
     let left_out = of_projects(parts, KnownRules::left_out);
     reasons.extend(left_out.map(|reason| ("alerts", reason)));
+    let shards = parts.cluster.0.as_ref().and_then(ClusterControl::fault_of_shards);
+    reasons.extend(shards.map(|reason| ("shards", reason)));
     reasons.extend(parts.clock.report().reason().map(|reason| ("clock", reason)));
     (if reasons.is_empty() { "ready" } else { "degraded" }, reasons)
 }

@@ -179,6 +179,16 @@ impl ClusterControl {
         Some(Place::There { address, authorization })
     }
 
+    /// Returns the problems of the shards after the first one: those of this node, and shards that
+    /// no node holds.
+    pub fn fault_of_shards(&self) -> Option<String> {
+        let without = |shard: &u16| self.place(*shard).is_none();
+        let without = (FIRST + 1..self.shards().unwrap_or_default()).filter(without);
+        let without = without.map(|shard| format!("shard {shard}: no node holds it"));
+        let all: Vec<_> = self.0.health().reason().into_iter().chain(without).collect();
+        (!all.is_empty()).then(|| all.join("; "))
+    }
+
     /// Returns true if a request has the secret of the cluster.
     pub fn admits(&self, authorization: &str) -> bool {
         self.0.secret().get().is_some_and(|secret| secret.admits(authorization))

@@ -82,8 +82,12 @@ async fn readyz(follower: web::Data<Follower>) -> HttpResponse {
     let reason = not_ready(&follower, &mut cluster, lag_ms).await;
     match reason {
         None => {
-            let answer =
+            let mut answer =
                 json!({ "status": "ready", "pid": std::process::id(), "cluster": cluster });
+            if let Some(reason) = follower.node.health().reason() {
+                answer["status"] = json!("degraded");
+                answer["reasons"] = json!({ "shards": reason });
+            }
             HttpResponse::Ok().json(answer)
         }
         Some(reason) => {

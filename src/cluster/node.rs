@@ -39,6 +39,7 @@ use crate::{
         runner::{Connections, ReplicaHandle, Replicas, Spreader, StatusReader, Writer, start},
     },
     store::{Appender, Store},
+    telemetry::ShardHealth,
 };
 
 /// The time limit for the confirmation of the first record of a log.
@@ -92,6 +93,7 @@ pub struct Node {
     running: Replicas<StoreShard>,
     stores: Arc<Mutex<BTreeMap<u16, SharedReplica>>>,
     metrics: NodeMetrics,
+    health: ShardHealth,
     /// The digest of this node's rules.
     rules: Arc<Mutex<String>>,
     /// True if the store in the data directory begins a new log.
@@ -156,6 +158,7 @@ impl Node {
             running,
             stores,
             metrics,
+            health: ShardHealth::default(),
             rules,
             begins_log,
             refusal,
@@ -191,6 +194,11 @@ impl Node {
     /// Returns the metrics.
     pub fn metrics(&self) -> &NodeMetrics {
         &self.metrics
+    }
+
+    /// Returns the problems of the shards after the first one.
+    pub fn health(&self) -> &ShardHealth {
+        &self.health
     }
 
     /// Returns the secret of the cluster.

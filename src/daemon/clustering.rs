@@ -36,7 +36,7 @@ use crate::{
         self, ClusterControl, Follower, ForwardLimits, Forwarder, Lease, Membership, Node,
         NodeParts, Phase, forward::FORWARDED_MAX, shards::FIRST,
     },
-    config::{ClusterSettings, Settings},
+    config::{ClusterSettings, LiveSettings, Settings},
     telemetry::{Health, Metrics},
 };
 
@@ -55,6 +55,8 @@ const RESPONSE_MARGIN: Duration = Duration::from_secs(10);
 pub(super) struct Holding {
     node: Node,
     held: HeldShards,
+    /// The settings of the other shards.
+    settings: watch::Sender<Settings>,
     /// The other shards, if there are several.
     router: Option<Arc<ShardRouter>>,
     membership: Arc<Membership>,
@@ -66,6 +68,14 @@ impl Holding {
     pub(super) fn begin(&self, metrics: &Metrics) -> Lease {
         metrics.add_cluster(&self.node.metrics().shown);
         Lease::new(self.membership.status())
+    }
+
+    /// Passes each reload on to the other shards.
+    pub(super) fn follow(&self, live: &mut LiveSettings) {
+        let settings = self.settings.clone();
+        live.after_changes(move |changed| {
+            settings.send_replace(changed.clone());
+        });
     }
 
     /// Returns the shards that this node holds; `None` for an embedded daemon.
@@ -156,9 +166,12 @@ pub(super) async fn serve(
     }
     let others = OtherShards::start(node.clone(), checked.settings.clone());
     let reason = loop {
-        let turn = Turn { node: &node, addresses: &addresses, sources, held: others.held() };
+        let turn = Turn { node: &node, addresses: &addresses, sources, others: &others };
         match Box::pin(turn.run(checked, &mut signals)).await {
-            Ok(Ok(next)) => checked = next,
+            Ok(Ok(next)) => {
+                others.settings().send_replace(next.settings.clone());
+                checked = next;
+            }
             Ok(Err(reason)) => break Ok(reason),
             Err(cause) => break Err(cause),
         }
@@ -191,7 +204,7 @@ struct Turn<'a> {
     node: &'a Node,
     addresses: &'a Addresses,
     sources: &'a ReloadSources,
-    held: &'a HeldShards,
+    others: &'a OtherShards,
 }
 
 impl Turn<'_> {
@@ -269,7 +282,7 @@ impl Turn<'_> {
             metrics: self.node.metrics().clone(),
             hides_metrics: settings.security.access,
         };
-        let held = self.held.clone();
+        let held = self.others.held().clone();
         let app = move || {
             let configure = |config: &mut _| {
                 api::shard_routes(config, &held);
@@ -367,8 +380,9 @@ impl Turn<'_> {
             "publish.uri: documents cannot be published from a cluster with several shards, and \
              this one has {count}: remove publish.uri"
         );
-        let router = (count > 1)
-            .then(|| ShardRouter::new(ClusterControl::of(self.node), self.held.clone(), count));
+        let router = (count > 1).then(|| {
+            ShardRouter::new(ClusterControl::of(self.node), self.others.held().clone(), count)
+        });
         let router = match router.transpose() {
             Ok(router) => router.map(Arc::new),
             Err(cause) => {
@@ -378,7 +392,8 @@ impl Turn<'_> {
         };
         let holding = Holding {
             node: self.node.clone(),
-            held: self.held.clone(),
+            held: self.others.held().clone(),
+            settings: self.others.settings().clone(),
             router,
             membership: membership.clone(),
             phase: membership.phase(),

@@ -172,6 +172,9 @@ impl Daemon {
         let clock: Arc<dyn Clock> = Arc::new(trusted.clone());
         let metrics = Metrics::new().context("register metrics")?;
         let lease = holding.as_ref().map(|holding| holding.begin(&metrics));
+        if let Some(holding) = &holding {
+            holding.follow(settings);
+        }
         let lease = lease.zip(Holding::held(holding.as_ref()));
         let router = Holding::router(holding.as_ref());
         let ((lifelines, watcher), mut arbiters) = (lifelines(), Vec::new());

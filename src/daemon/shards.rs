@@ -28,10 +28,10 @@ use crate::{
     config::{LiveSettings, Settings, bounds},
     ingest::memory::IngestMemory,
     kept::LiveValue,
-    model::ProjectName,
+    model::{GranularitySet, ProjectName},
     query::{QueryLimits, QueryResources, Scheduler},
     store::{Appender, Store},
-    telemetry::Metrics,
+    telemetry::{Health, Metrics},
 };
 
 /// The wait after a shard could not be opened or held.
@@ -42,6 +42,7 @@ pub(super) struct OtherShards {
     stop: watch::Sender<bool>,
     task: JoinHandle<()>,
     held: HeldShards,
+    settings: watch::Sender<Settings>,
 }
 
 impl OtherShards {
@@ -52,24 +53,22 @@ impl OtherShards {
         // them.
         let memory_max = settings.limits.query_memory_max;
         let resources = QueryResources::new(Scheduler::for_this_machine(), memory_max);
-        let points_max = settings.limits.query_points_max;
-        let limits = QueryLimits::new(settings.query_series_max(), points_max);
-        let reading = (resources, settings.promql_settings(), limits);
+        let reading = (resources, settings.promql_settings(), query_limits(&settings));
         let held = HeldShards::new(ClusterControl::of(&node), shard_bodies(&settings), reading);
+        let (settings, changes) = watch::channel(settings);
+        spawn_local(follow_limits(held.clone(), changes.clone()));
         let published = held.clone();
         let task = spawn_local(async move {
             let count = tokio::select! {
                 count = node.shards().known() => count,
                 () = is_set(stops.clone()) => return,
             };
-            let mut settings = settings;
-            settings.publishing = None;
             let shard = |shard| {
                 let turn = Shard {
                     number: shard,
                     count,
                     node: node.clone(),
-                    settings: settings.clone(),
+                    settings: changes.clone(),
                     held: published.clone(),
                 };
                 spawn_local(turn.run(stops.clone()))
@@ -81,12 +80,17 @@ impl OtherShards {
                 }
             }
         });
-        Self { stop, task, held }
+        Self { stop, task, held, settings }
     }
 
     /// Returns the shards that this node holds.
     pub(super) fn held(&self) -> &HeldShards {
         &self.held
+    }
+
+    /// Returns the means to change the settings of all shards.
+    pub(super) fn settings(&self) -> &watch::Sender<Settings> {
+        &self.settings
     }
 
     /// Hands all shards over, and waits for their end.
@@ -103,6 +107,19 @@ async fn is_set(mut stops: watch::Receiver<bool>) {
     drop(stops.wait_for(|stops| *stops).await);
 }
 
+/// Applies changed limits to the requests of other nodes, as long as the settings can change.
+async fn follow_limits(held: HeldShards, mut changes: watch::Receiver<Settings>) {
+    while changes.changed().await.is_ok() {
+        let settings = changes.borrow_and_update().clone();
+        let limits = (settings.promql_settings(), query_limits(&settings));
+        held.change_limits(limits, settings.limits.query_memory_max);
+    }
+}
+
+fn query_limits(settings: &Settings) -> QueryLimits {
+    QueryLimits::new(settings.query_series_max(), settings.limits.query_points_max)
+}
+
 /// Returns the limits of the bodies that other nodes send.
 fn shard_bodies(settings: &Settings) -> Bodies {
     let memory = IngestMemory::new(settings.ingest.body_memory_max);
@@ -116,7 +133,7 @@ struct Shard {
     /// The number of all shards, which share the memory of the node.
     count: u16,
     node: Node,
-    settings: Settings,
+    settings: watch::Receiver<Settings>,
     held: HeldShards,
 }
 
@@ -126,6 +143,7 @@ impl Shard {
             if let Err(cause) = self.turn(&stops).await {
                 let cause = format!("{cause:#}");
                 tracing::error!(shard = self.number, cause, "cannot use the shard; trying again");
+                self.node.health().fail(self.number, cause);
                 tokio::select! {
                     () = sleep(RETRY_PAUSE) => {}
                     () = is_set(stops.clone()) => {}
@@ -137,9 +155,10 @@ impl Shard {
     /// One membership: the node follows, and then perhaps holds.
     async fn turn(&self, stops: &watch::Receiver<bool>) -> anyhow::Result<()> {
         let (node, shard) = (self.node.clone(), self.number);
-        let settings = upkeep(&self.settings);
+        let settings = upkeep(&self.settings.borrow());
         let membership = spawn_blocking(move || node.join(shard, settings)).await??;
         let membership = Arc::new(membership);
+        self.node.health().follow(shard);
         let outcome = self.follow(&membership, stops).await;
         membership.hand_over();
         let membership = Arc::into_inner(membership).context("the shard is still in use")?;
@@ -177,27 +196,42 @@ impl Shard {
         membership: &Arc<Membership>,
         stops: &watch::Receiver<bool>,
     ) -> anyhow::Result<()> {
-        let (store, appender) = lead(&self.settings, membership).await?;
-        let mut settings = self.settings.clone();
-        settings.granularities = store.granularities().clone();
+        let mut changes = self.settings.clone();
+        let settings = changes.borrow_and_update().clone();
+        let (store, appender) = lead(&settings, membership).await?;
+        let settings = settings_of(&settings, store.granularities());
         let mut holding = Holding::start(settings, self.count, &store, appender)?;
-        drop(store);
+        self.node.health().hold(self.number, holding.health.clone());
+        let of_shards = &self.node.metrics().shown.of_shards;
+        of_shards.insert(self.number, holding.metrics.clone(), store);
         let status = membership.status();
         let held = HeldShard::new(holding.projects.clone(), status, &self.held);
         self.held.insert(self.number, held);
         let mut phase = membership.phase();
-        let lost = phase.wait_for(|phase| !matches!(phase, Phase::Holds(_)));
-        tokio::select! {
-            _ = lost => {}
-            () = is_set(stops.clone()) => {}
-            death = holding.watcher.death() => {
-                tracing::error!(shard = self.number, role = death.role, "a role of a shard died");
+        let outcome = loop {
+            tokio::select! {
+                _ = phase.wait_for(|phase| !matches!(phase, Phase::Holds(_))) => break Ok(()),
+                () = is_set(stops.clone()) => break Ok(()),
+                death = holding.watcher.death() => {
+                    break Err(anyhow::anyhow!("the {} ended", death.role));
+                }
+                Ok(()) = changes.changed() => holding.change(&changes.borrow_and_update()),
             }
-        }
+        };
         self.held.remove(self.number);
+        of_shards.remove(self.number);
+        self.node.health().follow(self.number);
         holding.stop(membership).await;
-        Ok(())
+        outcome
     }
+}
+
+/// Returns the settings of a shard with the levels of its log.
+fn settings_of(settings: &Settings, levels: &GranularitySet) -> Settings {
+    let mut settings = settings.clone();
+    settings.granularities = levels.clone();
+    settings.publishing = None;
+    settings
 }
 
 /// The roles of a shard that this node holds.
@@ -206,8 +240,9 @@ struct Holding {
     projects: Vec<(ProjectName, Store, Addr<Collector>)>,
     arbiters: Vec<Arbiter>,
     watcher: Watcher,
-    /// The settings apply until the shard is given up.
-    _settings: LiveSettings,
+    metrics: Metrics,
+    health: Health,
+    settings: LiveSettings,
 }
 
 impl Holding {
@@ -220,7 +255,10 @@ impl Holding {
         let mut live = LiveSettings::new(settings);
         let settings = &mut live;
         appender.set_limits(bounds::store_limits(settings));
-        store.set_cache_bytes_max(settings.storage.cache_bytes_max / usize::from(count.max(1)));
+        let (cached, count) = (store.clone(), usize::from(count.max(1)));
+        settings.follow(move |settings| {
+            cached.set_cache_bytes_max(settings.storage.cache_bytes_max / count);
+        });
         let (published, (lifelines, watcher)) = (PublishedState::default(), lifelines());
         let metrics = Metrics::new().context("register metrics")?;
         let clock = TrustedClock::new(bounds::trust_rules(), None);
@@ -242,7 +280,13 @@ impl Holding {
             arbiters.push(arbiter);
             projects.push((name, store, collector));
         }
-        Ok(Self { roles, projects, arbiters, watcher, _settings: live })
+        let health = published.health;
+        Ok(Self { roles, projects, arbiters, watcher, metrics, health, settings: live })
+    }
+
+    /// Applies the settings of a reload. Those of the levels need the store to be opened again.
+    fn change(&mut self, settings: &Settings) {
+        self.settings.replace(settings_of(settings, &self.settings.granularities));
     }
 
     /// Ends the roles in order; another node can take the shard when what waits is committed.

@@ -10,6 +10,7 @@ mod logging;
 mod metrics;
 mod readings;
 mod redaction;
+mod shard_health;
 mod summary;
 
 pub use health::{Condition, Health, Shortfall};
@@ -19,8 +20,9 @@ pub use log_limit::LogFormat;
 pub use logging::{Logging, check_filter, init_logging};
 pub use metrics::{
     CLUSTER_METRICS, ClusterMetrics, DashboardMetrics, HOST_METRICS, METRIC_NAMES, Metrics,
-    PeopleMetrics, PublishMetrics, TlsMetrics,
+    PeopleMetrics, PublishMetrics, ShardMetrics, TlsMetrics,
 };
 pub use readings::SelfReading;
 pub use redaction::without_secrets;
+pub use shard_health::ShardHealth;
 pub use summary::{RefusedCount, SampleCounts, Timing, resident_bytes};

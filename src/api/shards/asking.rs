@@ -60,7 +60,8 @@ fn answer_within(
     (kind, question): (&str, &[u8]),
     budget: &Budget,
 ) -> Result<Vec<u8>, QueryError> {
-    let limits = held.promql().limits(budget);
+    let promql = held.promql();
+    let limits = promql.limits(budget);
     let now = SystemClock.moment().earliest();
     match kind {
         CELLS => cells_of_question(&project.store, question, &limits, now),
@@ -69,7 +70,7 @@ fn answer_within(
         CHART => {
             let question: ChartQuestion = read(question)?;
             let (request, limits) = (question.request()?, held.limits());
-            written(&query::chart(&project.store, budget, &request, limits, now)?)
+            written(&query::chart(&project.store, budget, &request, &limits, now)?)
         }
         _ => Err(QueryError::Invalid(format!("the shard does not know the question {kind:?}"))),
     }

@@ -11,6 +11,7 @@ use crate::{
     actors::Collector,
     api::body::Bodies,
     cluster::ClusterControl,
+    kept::LiveValue,
     model::ProjectName,
     query::{PromqlSettings, QueryLimits, QueryResources},
     replication::runner::{StatusReader, now_ms},
@@ -58,8 +59,8 @@ pub struct HeldShards {
     control: ClusterControl,
     bodies: Bodies,
     resources: QueryResources,
-    promql: PromqlSettings,
-    limits: QueryLimits,
+    promql: LiveValue<PromqlSettings>,
+    limits: LiveValue<QueryLimits>,
 }
 
 impl HeldShards {
@@ -69,7 +70,15 @@ impl HeldShards {
         bodies: Bodies,
         (resources, promql, limits): (QueryResources, PromqlSettings, QueryLimits),
     ) -> Self {
+        let (promql, limits) = (LiveValue::new(promql), LiveValue::new(limits));
         Self { shards: Arc::default(), control, bodies, resources, promql, limits }
+    }
+
+    /// Changes the limits of the requests of other nodes.
+    pub fn change_limits(&self, limits: (PromqlSettings, QueryLimits), memory_max: usize) {
+        self.promql.set(limits.0);
+        self.limits.set(limits.1);
+        self.resources.set_memory_max(memory_max);
     }
 
     /// Adds a shard that this node began to hold.
@@ -90,12 +99,12 @@ impl HeldShards {
         &self.bodies
     }
 
-    pub(super) fn promql(&self) -> &PromqlSettings {
-        &self.promql
+    pub(super) fn promql(&self) -> Arc<PromqlSettings> {
+        self.promql.get()
     }
 
-    pub(super) fn limits(&self) -> &QueryLimits {
-        &self.limits
+    pub(super) fn limits(&self) -> Arc<QueryLimits> {
+        self.limits.get()
     }
 
     /// Returns a project of a shard, while no other node can hold the shard.

@@ -3,13 +3,17 @@
 
 use prometheus::{Encoder, IntCounter, IntGauge, Registry, TextEncoder};
 
-use super::registering::{counter, gauge};
+use super::{
+    of_shards::ShardMetrics,
+    registering::{counter, gauge},
+};
 
 /// The metrics of a node. Clones are cheap.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "CLUSTER_METRICS explains each metric")]
 pub struct ClusterMetrics {
     pub(super) registry: Registry,
+    pub of_shards: ShardMetrics,
     pub holds: IntGauge,
     pub epoch: IntGauge,
     pub applied: IntGauge,
@@ -55,6 +59,7 @@ impl ClusterMetrics {
             forwarded: counter(r, "granary_cluster_forwarded_requests_total")?,
             not_forwarded: counter(r, "granary_cluster_unforwarded_requests_total")?,
             registry: r.clone(),
+            of_shards: ShardMetrics::default(),
         })
     }
 
@@ -64,7 +69,9 @@ impl ClusterMetrics {
     /// When the encoder fails.
     pub fn render(&self) -> Result<Vec<u8>, prometheus::Error> {
         let mut text = Vec::new();
-        TextEncoder::new().encode(&self.registry.gather(), &mut text)?;
+        let mut families = self.registry.gather();
+        self.of_shards.add_to(&mut families);
+        TextEncoder::new().encode(&families, &mut text)?;
         Ok(text)
     }
 }

@@ -8,6 +8,7 @@ mod dashboards;
 mod mirrored;
 mod names;
 mod of_projects;
+mod of_shards;
 mod people;
 mod process;
 mod publish;
@@ -15,7 +16,7 @@ mod registering;
 mod tls;
 
 use std::sync::{
-    Arc,
+    Arc, OnceLock,
     atomic::{AtomicU64, Ordering},
 };
 
@@ -31,6 +32,7 @@ pub use dashboards::DashboardMetrics;
 use mirrored::MirroredMetrics;
 pub use names::{CLUSTER_METRICS, HOST_METRICS, METRIC_NAMES};
 use of_projects::OfProjects;
+pub use of_shards::ShardMetrics;
 pub use people::PeopleMetrics;
 use process::cpu_seconds;
 pub(super) use process::status_bytes;
@@ -44,6 +46,7 @@ pub use tls::TlsMetrics;
 pub struct Metrics {
     registry: Registry,
     of_projects: OfProjects,
+    of_shards: Arc<OnceLock<ShardMetrics>>,
     pub samples_accepted: IntCounterVec,
     pub samples_duplicate: IntCounterVec,
     pub samples_refused: IntCounterVec,
@@ -184,6 +187,7 @@ impl Metrics {
             cpu_seconds: float_counter(r, "granary_process_cpu_seconds_total")?,
             registry: r.clone(),
             of_projects: OfProjects::default(),
+            of_shards: Arc::default(),
         };
         metrics.initialize_labels();
         Ok(metrics)
@@ -279,6 +283,7 @@ impl Metrics {
     /// Adds the metrics of a node of a cluster.
     pub fn add_cluster(&self, cluster: &ClusterMetrics) {
         self.of_projects.add(&cluster.registry);
+        self.of_shards.get_or_init(|| cluster.of_shards.clone());
     }
 
     /// Returns the metrics in Prometheus' text format, those of all projects added up.
@@ -289,6 +294,9 @@ impl Metrics {
         let mut text = Vec::new();
         let mut families = self.gather(store);
         self.of_projects.add_to(&mut families);
+        if let Some(of_shards) = self.of_shards.get() {
+            of_shards.add_to(&mut families);
+        }
         TextEncoder::new().encode(&families, &mut text)?;
         Ok(text)
     }

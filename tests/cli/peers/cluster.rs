@@ -193,7 +193,7 @@ fn send_write(agent: &ureq::Agent, url: &str, start: i64, number: u64) -> bool {
     post_write(agent, url, &[series(&[("__name__", "written")], &[sample])])
 }
 
-fn signal(node: &Daemon, name: &str) {
+pub(super) fn signal(node: &Daemon, name: &str) {
     let pid = node.pid().to_string();
     assert!(Command::new("kill").args([name, &pid]).status().unwrap().success());
 }

@@ -1,10 +1,12 @@
 //! Three real nodes with several shards of one store: kills, stops longer than a lease, ordered
 //! stops, and kills of MongoDB. Each acknowledged sample counts once, as every node answers.
 
+use std::fs;
+
 use serde_json::{Value, json};
 
 use super::{
-    cluster::{Cluster, LEVELS, configure, post_batches, post_write, send_through_faults},
+    cluster::{Cluster, LEVELS, configure, post_batches, post_write, send_through_faults, signal},
     mongodb::Server,
     wait_until,
 };
@@ -85,6 +87,55 @@ fn holders(url: &str) -> Vec<Option<String>> {
     found
 }
 
+/// Each shard's store has its metrics on the node that holds it, below one description.
+fn check_metrics(cluster: &Cluster) {
+    let shards = || -> u64 {
+        let of_node = |node: &Daemon| {
+            let (_, text) = request(&node.url, "GET", "/metrics", &[], "").unwrap();
+            let text = text.as_str().unwrap();
+            let mut described: Vec<_> =
+                text.lines().filter(|line| line.starts_with("# HELP")).collect();
+            let count = described.len();
+            described.sort_unstable();
+            described.dedup();
+            assert_eq!(described.len(), count, "{text}");
+            let series = text.lines().filter_map(|line| line.strip_prefix("granary_series{shard="));
+            let series = series.map(|rest| rest.split(' ').next_back().unwrap().parse::<u64>());
+            series.map(|count| u64::from(count.unwrap() > 0)).sum::<u64>()
+        };
+        cluster.nodes.iter().map(of_node).sum()
+    };
+    // The first shard has no label.
+    wait_until("the metrics of all shards", || shards() == SHARDS - 1);
+}
+
+/// A reload of a node that follows the first shard reaches the shards that it holds.
+fn check_reload(cluster: &Cluster) {
+    let all = holders(&cluster.nodes[0].url);
+    let name = |node: &Daemon| node.url.trim_start_matches("http://").replace('.', "_");
+    let holds = |node: &Daemon, shard: &Option<String>| {
+        shard.as_deref() == Some(&*name(node).replace(':', "-"))
+    };
+    let others = cluster.nodes.iter().filter(|node| !holds(node, &all[0]));
+    let node = others.into_iter().find(|node| all[1..].iter().any(|shard| holds(node, shard)));
+    let node = node.unwrap();
+    let path = node.dir.path().join("granary.toml");
+    let settings = fs::read_to_string(&path).unwrap();
+    let status = || {
+        let path = "/api/v1/query?query=count(%7B__name__%3D~%22numbered%7Cwritten%22%7D)";
+        request(&cluster.nodes[0].url, "GET", path, &[], "").unwrap()
+    };
+    fs::write(&path, format!("{settings}[limits]\nquery_series_max = 1\n")).unwrap();
+    signal(node, "-HUP");
+    wait_until("the limit of a shard", || {
+        let (status, answer) = status();
+        status == 422 && answer.to_string().contains("more than 1 series match")
+    });
+    fs::write(&path, settings).unwrap();
+    signal(node, "-HUP");
+    wait_until("the old limit", || status().0 == 200);
+}
+
 #[test]
 #[ignore = "needs secantusdb, a server in Python; .ci/run installs it and runs this"]
 fn each_acknowledged_sample_counts_once_in_all_shards() {
@@ -107,6 +158,8 @@ fn each_acknowledged_sample_counts_once_in_all_shards() {
         let (_, names) = request(&node.url, "GET", "/api/v1/label/name/values", &[], "").unwrap();
         assert_eq!(names["data"].as_array().unwrap().len(), SERIES as usize, "{names}");
     }
+    check_metrics(&cluster);
+    check_reload(&cluster);
 }
 
 /// Returns a stopped daemon whose embedded store was migrated to that of a node.
