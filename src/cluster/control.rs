@@ -282,6 +282,15 @@ impl ClusterControl {
         if holder != *self.name() {
             return self.order_node(&holder, &format!("{HAND_OVER_PATH}?shard={shard}"));
         }
+        self.hand_over_here(shard)
+    }
+
+    /// Ends this node's lease of a shard in order. An order of another node is not passed on, so it
+    /// cannot circulate while nodes know different holders.
+    ///
+    /// # Errors
+    /// When this node does not hold the shard, or no other member could take it.
+    pub(super) fn hand_over_here(&self, shard: u16) -> Result<(), OrderRefusal> {
         let row = self.held_row(shard)?;
         if !row.members.keys().any(|node| node != self.name() && row.has_cut(node)) {
             return refused("no other member has a replica that is new enough to hold the store");
@@ -307,11 +316,19 @@ impl ClusterControl {
         if holder != *self.name() {
             return self.order_node(&holder, &format!("{STRIKE_PATH}?shard={shard}&node={node}"));
         }
+        self.strike_here(shard, &node)
+    }
+
+    /// Removes a member of a shard that this node holds.
+    ///
+    /// # Errors
+    /// When this node does not hold the shard, or the node is no other member.
+    pub(super) fn strike_here(&self, shard: u16, node: &NodeName) -> Result<(), OrderRefusal> {
         let row = self.held_row(shard)?;
-        if node == *self.name() {
+        if node == self.name() {
             return refused(format!("{node} holds the store: hand over first"));
         }
-        if !row.members.contains_key(&node) {
+        if !row.members.contains_key(node) {
             return refused(format!("{node} is no member: {}", members(&row)));
         }
         self.order(shard, move |replica| replica.strike(node.clone()))

@@ -30,7 +30,10 @@ use super::{
     control::{ClusterControl, HAND_OVER_PATH, OrderRefusal, Role, STRIKE_PATH},
     seed::{SEED_PATH, SNAPSHOT_PATH},
 };
-use crate::clock::{Clock, Stopwatch, SystemClock};
+use crate::{
+    clock::{Clock, Stopwatch, SystemClock},
+    replication::NodeName,
+};
 
 /// The niceness that the thread of a copy adds.
 const NICENESS: i32 = 10;
@@ -241,12 +244,14 @@ async fn seed(request: HttpRequest, control: web::Data<ClusterControl>) -> HttpR
 
 /// Ends a lease of this node.
 async fn hand_over(request: HttpRequest, control: web::Data<ClusterControl>) -> HttpResponse {
-    answer_order(request, control, |control, target| control.hand_over(target.shard)).await
+    answer_order(request, control, |control, target| control.hand_over_here(target.shard)).await
 }
 
 /// Removes a member of a shard that this node holds.
 async fn strike(request: HttpRequest, control: web::Data<ClusterControl>) -> HttpResponse {
-    let strike =
-        |control: &ClusterControl, target: &Target| control.strike(target.shard, &target.node);
+    let strike = |control: &ClusterControl, target: &Target| {
+        let node = NodeName::parse(&target.node).map_err(OrderRefusal)?;
+        control.strike_here(target.shard, &node)
+    };
     answer_order(request, control, strike).await
 }
