@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Reads a segment as src/store/FORMAT.md describes it, without any of Granary's code, and prints
 each cell: series, Unix ms of its slot, n, first_at, last_at, and the bits of sum, min, max, first,
-last and m2 in hexadecimal. Checksums are ignored.
+last and m2 in hexadecimal. Cells of histograms have first, last and total instead: schema, hint, the
+bits of threshold, zero bucket, count and sum, the bounds, and the buckets. Checksums are ignored.
 
 usage: tests/sealed_reader.py SEGMENT
 """
@@ -11,6 +12,7 @@ import struct
 import sys
 
 M64 = (1 << 64) - 1
+HISTOGRAMS = 64 << 31
 
 
 def i64(value):
@@ -70,6 +72,9 @@ class Reader:
 
     def zigzag(self):
         return unzigzag(self.varint())
+
+    def double(self):
+        return struct.unpack("<d", self.take(8))[0]
 
     def packed(self, count, width):
         number = int.from_bytes(self.take((count * width + 7) // 8), "little")
@@ -216,11 +221,120 @@ def read_counter(r, how, has_raw, next_stream, steps, lengths, doubles, double, 
     return sums, *sides
 
 
+def read_form(r):
+    flags, schema = r.byte(), (r.byte() ^ 128) - 128
+    bounds = [r.double() for _ in range(r.varint())] if schema == -53 else []
+    threshold, sides = r.double() if flags & 1 else 2.0**-128, []
+    for _ in range(2):
+        side, after = [], 0
+        for _ in range(r.varint()):
+            side.append(after + r.zigzag())
+            after = side[-1] + 1
+        sides.append(side)
+    return schema, threshold, bounds, sides
+
+
+class Scale:
+    def __init__(self, power, shift):
+        self.power, self.shift = power, shift
+
+    def double(self, number):
+        number = i64(number << self.shift)
+        return unordered(number) if self.power == 7 else number / 10.0**self.power
+
+    def number(self, double):
+        if self.power == 7:
+            return ordered(double) >> self.shift
+        scaled = double * 10.0**self.power
+        scaled += math.copysign(0.5, scaled)
+        if scaled != scaled:
+            return 0
+        limits = -(2**63), 2**63 - 1
+        number = limits[scaled > 0] if abs(scaled) >= 2.0**63 else int(scaled)
+        return number >> self.shift
+
+
+def read_column(r, mode, scale, cells, near=None):
+    mask = r.byte()
+    base = r.zigzag() if mask & 8 else 0
+    streams = []
+    for i in range(3):
+        count = sum(has[i] for _, has in cells)
+        streams.append(iter(r.stream(count) if mask >> i & 1 else [0] * count))
+    column, before = [], base
+    for at, (n, has) in enumerate(cells):
+        values, start = [0.0] * 3, scale.double(before)
+        if near:
+            for i in range(3):
+                if has[i]:
+                    values[i] = scale.double(i64(scale.number(near[at][i]) + next(streams[i])))
+            column.append(values)
+            continue
+        if has[0]:
+            before = i64((0 if mode == 2 else before) + next(streams[0]))
+            values[0] = scale.double(before)
+        if has[1]:
+            before = i64(before + next(streams[1]))
+            values[1] = scale.double(before)
+        if has[2]:
+            likely = 0.0
+            if all(has):
+                likely = values[1] if n == 1 else n * (values[0] + values[1]) / 2.0
+                likely = values[1] - start if mode == 0 else likely
+            likely = scale.number(0.0 if likely != likely else likely)
+            values[2] = scale.double(i64(likely + next(streams[2])))
+        column.append(values)
+    return column
+
+
+def read_histograms(r, times):
+    found, left = [], list(times.values())
+    while left:
+        count, _ = r.varint(), r.varint()
+        part, left = left[:count], left[count:]
+        how, shift = r.byte(), r.byte()
+        mode, counts, sums = how & 3, Scale(how >> 2, shift), Scale(r.byte(), r.byte())
+        forms = [read_form(r) for _ in range(r.varint())]
+        k = len(forms)
+        shapes = r.stream(count) if k > 1 else [0] * count
+        shapes = [(shape // k // k, shape // k % k, shape % k) for shape in shapes]
+        hints = [(hint >> 4 & 3, hint >> 2 & 3, hint & 3) for hint in r.stream(count)]
+        cells = [[None] * 3 for _ in range(count)]
+        for index, (schema, threshold, bounds, sides) in enumerate(forms):
+            has = [(n, (shape[0] == index and n > 0, shape[1] == index and n > 0, shape[2] == index))
+                   for (n, _, _), shape in zip(part, shapes)]
+            columns = [read_column(r, mode, counts if i else sums, has) for i in range(2 + sum(map(len, sides)))]
+            near = []
+            for at in range(count):
+                totals = [0.0] * 3
+                for column in columns[1:]:
+                    totals = [total + value for total, value in zip(totals, column[at])]
+                near.append(totals)
+            columns.append(read_column(r, mode, counts, has, near))
+            for at in range(count):
+                for i in range(3):
+                    if has[at][1][i]:
+                        numbers = [column[at][i] for column in columns]
+                        buckets = zip("+" * len(sides[0]) + "-" * len(sides[1]), sides[0] + sides[1], numbers[2:-1])
+                        cells[at][i] = (schema, hints[at][i], threshold, numbers[1], numbers[-1], numbers[0], bounds,
+                                        [(side, bucket, value) for side, bucket, value in buckets if value])
+        found += [own for own in cells]
+    return found
+
+
+def shown(histogram):
+    schema, hint, *numbers, bounds, buckets = histogram
+    bits = [f"{bits_of(number):016x}" for number in numbers]
+    bounds = ",".join(f"{bits_of(bound):016x}" for bound in bounds)
+    buckets = ",".join(f"{side}{bucket}:{bits_of(value):016x}" for side, bucket, value in buckets)
+    return f"{schema} {hint} {' '.join(bits)} [{bounds}] [{buckets}]"
+
+
 def blocks(data):
-    """For each series and span: its id, the start of the span, slot width, the times of its slots, the
-    bytes of its block, and those of the tile's head."""
+    """For each series and span: its id (plus 2^37 for histograms), the start of the span, slot width,
+    the times of its slots, the bytes of its block, and those of the tile's head."""
     magic, version, start, width, index, count, _, _ = struct.unpack("<8s7Q", data[-64:])
-    assert magic == b"granseal" and version == 1
+    assert magic == b"granseal" and version in (1, 2)
     for at in range(index, index + count * 24, 24):
         seconds, row, offset, length, slots = struct.unpack("<IIQII", data[at:at + 24])
         r = Reader(data[offset:])
@@ -239,6 +353,11 @@ def blocks(data):
 
 def main():
     for series, begin, width, times, block, _ in blocks(open(sys.argv[1], "rb").read()):
+        if series >= HISTOGRAMS:
+            for (slot, own), values in zip(times.items(), read_histograms(Reader(block), times)):
+                histograms = " | ".join(shown(value) for value in values if value)
+                print(series - HISTOGRAMS, begin + slot * width, *own, histograms)
+            continue
         for (slot, own), values in zip(times.items(), read_block(Reader(block), times, width)):
             bits = (f"{bits_of(value):016x}" for value in values)
             print(series, begin + slot * width, *own, *bits)

@@ -17,6 +17,11 @@ pub(crate) type Entries = BTreeMap<u32, HistogramCell>;
 
 /// Returns the bytes of a row with its key; `None` when it has no cells.
 pub(crate) fn encode(entries: &Entries, key: u64) -> Option<Vec<u8>> {
+    (!entries.is_empty()).then(|| encode_any(entries, key))
+}
+
+/// Returns the bytes of a row with its key, even without cells.
+pub(crate) fn encode_any(entries: &Entries, key: u64) -> Vec<u8> {
     let (mut out, mut bytes) = (Vec::new(), Vec::new());
     for (number, cell) in entries {
         bytes.clear();
@@ -27,7 +32,7 @@ pub(crate) fn encode(entries: &Entries, key: u64) -> Option<Vec<u8>> {
     }
     let check = xxh3_64_with_seed(&out, key);
     out.extend_from_slice(&check.to_le_bytes());
-    (!entries.is_empty()).then_some(out)
+    out
 }
 
 /// Reads the wanted cells of a row; `None` when the row is damaged.

@@ -8,10 +8,11 @@ use std::ops::Range;
 use proptest::prelude::*;
 
 use super::{
-    Bench, COARSE, Cells, FINE, HOUR, MINUTE, NOON, SUBJECTS, Subject, cell, map::Map, mark,
+    Bench, COARSE, Cells, FINE, HOUR, HistogramCells, MINUTE, NOON, SUBJECTS, Subject, cell,
+    histogram, map::Map, mark,
 };
 use crate::{
-    model::{Cell, GranularityIndex, SeriesId, UnixMillis},
+    model::{Cell, GranularityIndex, Histogram, HistogramCell, SeriesId, UnixMillis},
     store::{
         documents::{Columns, Stage, grid::PartitionGrid},
         faulty::{Call, EIO, ENOSPC, Effect, Fault},
@@ -85,6 +86,17 @@ fn fault() -> impl Strategy<Value = Fault> {
         prop::sample::select(effects.to_vec()),
     )
         .prop_map(|(call, after, times, effect)| Fault { call, after, times, effect })
+}
+
+/// Returns a histogram whose form depends on the value.
+fn reading(value: u8) -> Histogram {
+    let schema = if value == 3 { 2 } else { 3 };
+    let mut reading = histogram(schema, i32::from(value), f64::from(value) + 1.0);
+    if value == 6 {
+        reading.negative = reading.positive.clone();
+        reading.count *= 2.0;
+    }
+    reading
 }
 
 /// A running history.
@@ -177,14 +189,21 @@ impl History {
                 all.insert(0, (SeriesId(series), slot, Cell::correction(-1.0, None)));
             }
         }
+        let histograms =
+            cells.iter().filter(|(series, ..)| *series % 2 == 1).map(|(series, slot, value)| {
+                let (offset, own) = (u32::from(*value), reading(*value));
+                let cell = HistogramCell::single(offset, own.clone(), own);
+                (SeriesId(SERIES[*series]), Self::slot(&grid, *slot), cell)
+            });
+        let histograms: HistogramCells = histograms.collect();
         let (before, after) = (self.map.mark(grid.id), mark(self.record, grid.end.0));
-        let outcome = self.bench.merge(&grid, after, &all);
+        let outcome = self.bench.merge_all(&grid, after, &all, &histograms);
         self.recover();
         // A failed merge may be complete; the mark shows whether it is.
         let found = self.bench.documents.mark(&grid).unwrap();
         assert!(outcome.is_err() || found == after, "{outcome:?}: {found:?}");
         if found == after {
-            self.map.merge(grid.id, after, &all);
+            self.map.merge(grid.id, after, &all, &histograms);
         } else {
             assert_eq!(found.through, before.through);
         }
@@ -231,6 +250,9 @@ impl History {
             let mut slots = Vec::new();
             view.slots(series, Columns::ALL, &mut slots).unwrap();
             assert_eq!(slots, self.map.slots(granularity, &range, series), "{series:?}");
+            let histograms = self.bench.histograms(granularity, range.clone(), series).unwrap();
+            let expected = self.map.histograms(granularity, &range, series);
+            assert_eq!(histograms, expected, "{series:?}");
             let mut shells = Vec::new();
             view.shells(series, &mut shells).unwrap();
             let expected: Vec<_> = self.map.shells(granularity, series).collect();

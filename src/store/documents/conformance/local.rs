@@ -4,11 +4,11 @@
 
 use std::sync::Arc;
 
-use super::Subject;
+use super::{Bench, FINE, HOUR, NOON, Subject, cell, claims::merge_hour, mark};
 use crate::{
-    model::{Granularity, SeriesId, UnixMillis},
+    model::{Cell, Granularity, SeriesId, UnixMillis},
     store::{
-        documents::{Documents, local::LocalDocuments},
+        documents::{Documents, Stage, grid::PartitionGrid, local::LocalDocuments},
         error::StoreError,
         file::{
             medium::Medium,
@@ -72,4 +72,64 @@ fn segment_of(medium: &dyn Medium, partition: &str) -> Option<String> {
 fn header(start: UnixMillis, series: SeriesId) -> Vec<u8> {
     let series = i64::from(series.0).to_le_bytes();
     [b"\x12series\0".as_slice(), &series, b"\x09start\0", &start.0.to_le_bytes()].concat()
+}
+
+/// Returns the last segment of a partition after its histograms were sealed.
+fn sealed_hour(bench: &Bench, grid: &PartitionGrid) -> (String, Vec<u8>) {
+    merge_hour(bench, grid);
+    bench.documents.seal(grid, Stage::Over, &|_| true).unwrap();
+    let name = segment_of(&bench.medium, &bench.documents.name(grid)).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    bench.medium.copy(&name, &dir.path().join("copy")).unwrap();
+    (name, std::fs::read(dir.path().join("copy")).unwrap())
+}
+
+#[test]
+fn histograms_move_to_segments_which_older_releases_refuse() {
+    let bench = Bench::new(SUBJECT, 1);
+    let grid = bench.grid(FINE, NOON);
+    let (name, bytes) = sealed_hour(&bench, &grid);
+    assert_eq!(bytes[bytes.len() - 56..][..8], 2_u64.to_le_bytes(), "the version in {name}");
+    let plain = bench.grid(FINE, NOON.plus(HOUR));
+    bench.merge(&plain, mark(6, plain.end.0), &vec![cell(7, plain.id.start.0, 1.0)]).unwrap();
+    bench.documents.seal(&plain, Stage::Over, &|_| true).unwrap();
+    let name = segment_of(&bench.medium, &bench.documents.name(&plain)).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    bench.medium.copy(&name, &dir.path().join("copy")).unwrap();
+    let bytes = std::fs::read(dir.path().join("copy")).unwrap();
+    assert_eq!(bytes[bytes.len() - 56..][..8], 1_u64.to_le_bytes(), "the version in {name}");
+}
+
+#[test]
+fn damaged_histograms_of_a_segment_are_an_error_once_and_harm_nothing_else() {
+    let mut bench = Bench::new(SUBJECT, 1);
+    let grid = bench.grid(FINE, NOON);
+    let (name, bytes) = sealed_hour(&bench, &grid);
+    // The last block before the index is that of series 9 in the tile of histograms.
+    let index = u64::from_le_bytes(bytes[bytes.len() - 32..][..8].try_into().unwrap()) as usize;
+    bench.change(&name, |bytes| bytes[index - 9] ^= 0x10);
+    let count = |bench: &Bench, series: u32| {
+        bench.histograms(FINE, grid.range(), SeriesId(series)).map(|found| found.len())
+    };
+    let fault = count(&bench, 9).unwrap_err();
+    assert!(matches!(fault, StoreError::DamagedPart { .. }), "{fault}");
+    assert_eq!(fault.file(), name);
+    assert_eq!((count(&bench, 9).unwrap(), count(&bench, 7).unwrap()), (0, 60));
+    assert_eq!(bench.of_partition(&grid, SeriesId(9)).len(), 60, "cells are sound");
+    assert_eq!(bench.documents.damaged_documents(), 6);
+    // While the damage is recorded, nothing is folded.
+    assert!(bench.documents.seal(&grid, Stage::Over, &|_| true).unwrap().is_none());
+    bench.reopen();
+    let mut faults = 0;
+    let visit = &mut |_, _, cells: Result<&[Cell], String>| faults += u8::from(cells.is_err());
+    bench.documents.check(grid.id, visit).unwrap();
+    assert_eq!((faults, bench.documents.damaged_documents()), (6, 6));
+    assert_eq!(bench.documents.drop_damage(&grid).unwrap().documents, 6);
+    for _ in 0..2 {
+        assert_eq!(bench.documents.damaged_documents(), 0);
+        assert_eq!((count(&bench, 9).unwrap(), count(&bench, 7).unwrap()), (0, 60));
+        assert_eq!(bench.of_partition(&grid, SeriesId(9)).len(), 60);
+        assert_eq!(bench.documents.holes(FINE), [grid.id.start..grid.end]);
+        bench.reopen();
+    }
 }

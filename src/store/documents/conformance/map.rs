@@ -7,9 +7,9 @@ use std::{
     ops::Range,
 };
 
-use super::Cells;
+use super::{Cells, HistogramCells};
 use crate::{
-    model::{Cell, GranularityIndex, PartitionId, SeriesId, UnixMillis},
+    model::{Cell, GranularityIndex, HistogramCell, PartitionId, SeriesId, UnixMillis},
     store::documents::{Slot, mark::Mark},
 };
 
@@ -24,6 +24,7 @@ pub(super) struct Map {
 struct Partition {
     mark: Mark,
     cells: BTreeMap<(SeriesId, i64), Cell>,
+    histograms: BTreeMap<(SeriesId, i64), HistogramCell>,
 }
 
 impl Map {
@@ -31,12 +32,25 @@ impl Map {
         self.partitions.get(&id).map_or(Mark::NONE, |partition| partition.mark)
     }
 
-    pub(super) fn merge(&mut self, id: PartitionId, mark: Mark, cells: &Cells) {
-        let empty = Partition { mark, cells: BTreeMap::new() };
+    pub(super) fn merge(
+        &mut self,
+        id: PartitionId,
+        mark: Mark,
+        cells: &Cells,
+        histograms: &HistogramCells,
+    ) {
+        let (cells_of_none, histograms_of_none) = Default::default();
+        let empty = Partition { mark, cells: cells_of_none, histograms: histograms_of_none };
         let partition = self.partitions.entry(id).or_insert(empty);
         partition.mark = mark;
         for (series, slot, cell) in cells {
             partition.cells.entry((*series, *slot)).or_default().merge(cell);
+        }
+        for (series, slot, cell) in histograms {
+            match partition.histograms.get_mut(&(*series, *slot)) {
+                Some(known) => known.merge(cell),
+                None => drop(partition.histograms.insert((*series, *slot), cell.clone())),
+            }
         }
     }
 
@@ -71,6 +85,18 @@ impl Map {
     /// Returns the partitions that have cells.
     pub(super) fn ids(&self) -> impl Iterator<Item = PartitionId> {
         self.partitions.keys().copied()
+    }
+
+    pub(super) fn histograms(
+        &self,
+        granularity: GranularityIndex,
+        range: &Range<i64>,
+        series: SeriesId,
+    ) -> BTreeMap<i64, HistogramCell> {
+        let partitions = self.partitions.iter().filter(|(id, _)| id.granularity == granularity);
+        let cells = partitions.flat_map(|(_, partition)| &partition.histograms);
+        let found = cells.filter(|((id, slot), _)| *id == series && range.contains(slot));
+        found.map(|((_, slot), cell)| (*slot, cell.clone())).collect()
     }
 
     pub(super) fn slots(

@@ -9,11 +9,18 @@ mod histories;
 mod local;
 mod map;
 
-use std::{collections::BTreeMap, ops::Range, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    ops::{ControlFlow, Range},
+    sync::Arc,
+};
 
-use super::{Columns, Documents, Slot, grid::PartitionGrid, mark::Mark};
+use super::{CellSink, Columns, Documents, Slot, grid::PartitionGrid, mark::Mark};
 use crate::{
-    model::{Cell, Granularity, GranularityIndex, SeriesId, Span, UnixMillis},
+    model::{
+        Cell, Granularity, GranularityIndex, Histogram, HistogramCell, SeriesId, Span, UnixMillis,
+        histogram::{Bucket, ZERO_THRESHOLD},
+    },
     store::{error::StoreError, faulty::FaultyMedium, file::medium::Medium},
 };
 
@@ -111,6 +118,17 @@ impl Bench {
 
     /// Merges cells into a partition.
     fn merge(&self, grid: &PartitionGrid, mark: Mark, cells: &Cells) -> Result<(), StoreError> {
+        self.merge_all(grid, mark, cells, &HistogramCells::new())
+    }
+
+    /// Merges cells and histograms into a partition.
+    fn merge_all(
+        &self,
+        grid: &PartitionGrid,
+        mark: Mark,
+        cells: &Cells,
+        histograms: &HistogramCells,
+    ) -> Result<(), StoreError> {
         let mut by_document: BTreeMap<(UnixMillis, SeriesId), Vec<(usize, Cell)>> = BTreeMap::new();
         for (series, slot, cell) in cells {
             let start = grid.document_start(UnixMillis(*slot));
@@ -119,7 +137,9 @@ impl Bench {
         }
         let merged = self.documents.merge(grid, mark, &mut |sink| {
             let mut documents = by_document.iter();
-            documents.try_for_each(|((start, series), cells)| sink.document(*start, *series, cells))
+            documents
+                .try_for_each(|((start, series), cells)| sink.document(*start, *series, cells))?;
+            put_histograms(grid, sink, histograms)
         })?;
         assert_eq!(merged.cells, cells.len() as u64);
         assert_eq!(merged.patched + merged.created, by_document.len() as u64);
@@ -136,6 +156,22 @@ impl Bench {
         let mut slots = Vec::new();
         self.documents.view(granularity, range)?.slots(series, Columns::ALL, &mut slots)?;
         Ok(slots)
+    }
+
+    /// Returns the histograms of a series that begin within a range, by slot.
+    fn histograms(
+        &self,
+        granularity: GranularityIndex,
+        range: Range<i64>,
+        series: SeriesId,
+    ) -> Result<BTreeMap<i64, HistogramCell>, StoreError> {
+        let mut found = BTreeMap::new();
+        let _all =
+            self.documents.view(granularity, range)?.histograms(series, &mut |slot, cell| {
+                assert_eq!(found.insert(slot, cell), None, "{slot} was visited twice");
+                ControlFlow::Continue(())
+            })?;
+        Ok(found)
     }
 
     /// Returns the starts of the documents of a partition that are shells of a series, or were one.
@@ -155,6 +191,31 @@ impl Bench {
 
 /// Cells with their series and the start of their slot.
 type Cells = Vec<(SeriesId, i64, Cell)>;
+
+/// Histograms with their series and the start of their slot.
+type HistogramCells = Vec<(SeriesId, i64, HistogramCell)>;
+
+/// Passes histograms to a sink, document by document.
+fn put_histograms(
+    grid: &PartitionGrid,
+    sink: &mut dyn CellSink,
+    histograms: &HistogramCells,
+) -> Result<(), StoreError> {
+    let mut documents: BTreeMap<_, Vec<(usize, HistogramCell)>> = BTreeMap::new();
+    for (series, slot, cell) in histograms {
+        let start = grid.document_start(UnixMillis(*slot));
+        let slot = grid.slot_index(start, UnixMillis(*slot));
+        documents.entry((start, *series)).or_default().push((slot, cell.clone()));
+    }
+    let mut documents = documents.iter();
+    documents.try_for_each(|((start, series), cells)| sink.histograms(*start, *series, cells))
+}
+
+/// Returns the histogram of some equal observations.
+fn histogram(schema: i8, index: i32, count: f64) -> Histogram {
+    let (sum, positive) = (count * 0.1, vec![Bucket { index, count }]);
+    Histogram { zero_threshold: ZERO_THRESHOLD, count, sum, positive, ..Histogram::empty(schema) }
+}
 
 fn cell(series: u32, slot: i64, value: f64) -> (SeriesId, i64, Cell) {
     (SeriesId(series), slot, Cell::single(5, value))

@@ -66,7 +66,7 @@ impl PartitionReader {
     ) -> Result<(), StoreError> {
         let (grid, segment) = (&self.partition.grid, &self.segments[index]);
         let mut scratch = Scratch::default();
-        for (tile, (id, slots)) in segment.tiles().enumerate() {
+        for (tile, id, slots) in segment.tiles() {
             if !go_on(segment.tile_bytes(tile)) {
                 return Ok(());
             }

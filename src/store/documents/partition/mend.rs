@@ -12,15 +12,20 @@ use std::{
 use redb::{ReadableTable, WriteTransaction};
 
 use super::{
-    DOCUMENTS, META, Partition, REPLACED_KEY, SEGMENTS, SHELLS, merge::writer::Cells,
-    reader::PartitionReader, segments::Named,
+    DOCUMENTS, META, Partition, REPLACED_KEY, SEGMENTS, SHELLS,
+    histograms::sealing::HistogramSealer, merge::writer::Cells, reader::PartitionReader,
+    segments::Named,
 };
 use crate::{
     model::{Cell, SeriesId, UnixMillis},
     store::{
         documents::{
             CellSource, Dropped, HoleChange, Merged, Slot,
-            segment::{Columns, Scratch, file::TileId, tile::TileWriter},
+            segment::{
+                Columns, Scratch,
+                file::TileId,
+                tile::{SLOTS_MAX, TileWriter},
+            },
         },
         encoding::lanes::{SERIES_PER_ROW, series_at},
         error::StoreError,
@@ -40,6 +45,8 @@ struct IntactContent {
     open: Vec<OpenDocument>,
     /// Documents without samples, which releases of format 1 preallocated.
     shells: BTreeMap<UnixMillis, Vec<SeriesId>>,
+    /// Rows of histograms that cannot be sealed, with their keys.
+    histograms: Vec<(u64, Vec<u8>)>,
 }
 
 impl Partition {
@@ -148,7 +155,7 @@ impl Partition {
         for (start, series) in &intact.shells {
             self.set_bits(txn, *start, series)?;
         }
-        self.drop_damaged_histograms(txn)?;
+        self.replace_histogram_rows(txn, &intact.histograms)?;
         let mut segments = txn.open_table(SEGMENTS).map_err(self.fail(OPERATION))?;
         segments.retain(|_, _| false).map_err(self.fail(OPERATION))?;
         if let Some(named) = &intact.segment {
@@ -167,10 +174,11 @@ impl Partition {
             }
         }
         let (number, mut writer) = self.segments.begin(false)?;
-        let (mut tile, mut is_empty) = (TileWriter::default(), true);
+        let mut tile = TileWriter::default();
         let mut slots: Vec<(SeriesId, Vec<Slot>)> = Vec::new();
-        let rows = reader.rows()?;
-        for span in self.spans(&(grid.id.start..grid.end)) {
+        let (rows, with_histograms) = (reader.rows()?, reader.rows_with_histograms()?);
+        let mut sealer = HistogramSealer::default();
+        for span in self.spans(&(grid.id.start..grid.end), SLOTS_MAX) {
             let seconds = grid.seconds(UnixMillis(span.start));
             let count = ((span.end - span.start) / grid.width_ms) as usize;
             let index = |slot: &Slot| ((slot.start.0 - span.start) / grid.width_ms) as u16;
@@ -188,16 +196,22 @@ impl Partition {
                 if tile.is_empty() {
                     continue;
                 }
-                if writer.add(id, count, &mut tile)? {
-                    is_empty = false;
-                } else {
+                if !writer.add(id, count, &mut tile)? {
                     for (series, slots) in &slots {
                         intact.open.extend(self.open_documents_of(*series, slots));
                     }
                 }
             }
+            for part in self.histogram_spans(&span) {
+                for row in &with_histograms {
+                    // The check has noted all damage, so that damaged histograms read as missing.
+                    if !sealer.seal(reader, (&part, *row), &mut writer)? {
+                        intact.histograms.extend(reader.histograms_as_rows((&part, *row))?);
+                    }
+                }
+            }
         }
-        if !is_empty {
+        if writer.bytes() > 0 {
             let segment = Arc::new(writer.finish()?);
             self.segments.put(number, segment);
             let [from, to] = [grid.id.start, grid.end].map(|at| grid.seconds(at));

@@ -51,6 +51,8 @@ pub(crate) const SEGMENTS: TableDefinition<'_, u32, u64> = TableDefinition::new(
 pub(crate) const SHELLS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("shells");
 /// The table of shells within a read.
 pub(crate) type ShellTable = ReadOnlyTable<u64, &'static [u8]>;
+/// The table of rows of histograms within a read.
+pub(crate) type HistogramTable = ReadOnlyTable<u64, &'static [u8]>;
 const START_KEY: &str = "start";
 const END_KEY: &str = "end";
 const WIDTH_KEY: &str = "width";

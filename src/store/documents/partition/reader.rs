@@ -10,7 +10,8 @@ use std::{
 use redb::{AccessGuard, ReadOnlyTable, ReadTransaction, ReadableTableMetadata};
 
 use super::{
-    CHECK_KEY, DOCUMENTS, META, Partition, REPLACED_KEY, ShellTable, THROUGH_KEY, UNTIL_KEY,
+    CHECK_KEY, DOCUMENTS, HistogramTable, META, Partition, REPLACED_KEY, ShellTable, THROUGH_KEY,
+    UNTIL_KEY,
     rows::layout::DocumentLayout,
     segments::{
         Named,
@@ -44,6 +45,8 @@ pub(crate) struct PartitionReader {
     pub(crate) txn: ReadTransaction,
     /// The table of shells after it was opened; `None` if the file has no such table.
     pub(crate) shells: OnceLock<Option<ShellTable>>,
+    /// The table of rows of histograms after it was opened; `None` without histograms.
+    pub(crate) histograms: OnceLock<Option<HistogramTable>>,
 }
 
 impl Partition {
@@ -71,7 +74,7 @@ impl Partition {
             }
             let documents = txn.open_table(DOCUMENTS).map_err(self.fail("read"))?;
             let open_starts = self.open_starts(&documents)?;
-            let (partition, shells) = (self.clone(), OnceLock::new());
+            let (partition, shells, histograms) = (self.clone(), OnceLock::new(), OnceLock::new());
             Ok(PartitionReader {
                 partition,
                 mark,
@@ -81,6 +84,7 @@ impl Partition {
                 segments,
                 txn,
                 shells,
+                histograms,
             })
         })
     }
@@ -265,9 +269,10 @@ impl PartitionReader {
         Ok(count * self.partition.layout(self.partition.grid.id.start).length() as u64)
     }
 
-    /// Restricts the reader to some segments, without open documents.
+    /// Restricts the reader to some segments, without open documents and rows of histograms.
     pub(crate) fn only(mut self, numbers: &[u32]) -> Self {
         self.open_starts.clear();
+        self.histograms = OnceLock::from(None);
         let (named, segments) =
             (std::mem::take(&mut self.named), std::mem::take(&mut self.segments));
         let pairs = named.into_iter().zip(segments);

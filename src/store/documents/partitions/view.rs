@@ -77,8 +77,9 @@ impl DocumentsView for PartitionsView {
         series: SeriesId,
         visit: &mut HistogramVisitor<'_>,
     ) -> Result<ControlFlow<()>, StoreError> {
+        let mut scratch = Scratch::with_heads(self.partitions.heads.clone());
         for reader in &self.readers {
-            let outcome = reader.histograms(series, &self.range, visit);
+            let outcome = reader.histograms(series, &self.range, &mut scratch, visit);
             if self.partitions.or_replace(&reader.partition, outcome)?.is_break() {
                 return Ok(ControlFlow::Break(()));
             }

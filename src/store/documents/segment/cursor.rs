@@ -34,6 +34,11 @@ impl<'a> Cursor<'a> {
         self.at
     }
 
+    /// Returns whether all bytes were read.
+    pub(super) fn is_done(&self) -> bool {
+        self.at == self.end
+    }
+
     /// Returns the error for bytes that cannot be decoded from this position on.
     pub(super) fn misfit(&self) -> Misfit {
         Misfit(self.at)

@@ -2,13 +2,23 @@
 //!
 //! Must never know: which segments count.
 
-use std::{io, ops::Range, sync::Arc};
+use std::{
+    io,
+    ops::{ControlFlow, Range},
+    sync::Arc,
+};
 
 use parking_lot::Mutex;
 use redb::StorageBackend;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{Columns, Misfit, Scratch, bits::PADDING, heads::next_number, tile::TileHead};
+use super::{
+    Columns, Misfit, Scratch,
+    bits::PADDING,
+    heads::next_number,
+    histograms::CellVisitor,
+    tile::{HISTOGRAMS, TileHead},
+};
 use crate::{
     model::{Cell, UnixMillis},
     store::{error::StoreError, file::medium::Medium},
@@ -16,8 +26,10 @@ use crate::{
 
 /// The first bytes of a footer.
 pub(super) const MAGIC: &[u8; 8] = b"granseal";
-/// The version of the layout.
+/// The version of the layout without histograms.
 pub(super) const VERSION: u64 = 1;
+/// The version of the layout with tiles of histograms.
+pub(super) const HISTOGRAMS_VERSION: u64 = 2;
 /// The size of the footer: magic, version, start of the partition, slot width, offset of the index,
 /// number of its entries, checksum of the index, checksum of the footer.
 const FOOTER_BYTES: usize = 64;
@@ -32,11 +44,21 @@ const ENTRIES_MAX: u64 = 1 << 26;
 pub(crate) struct TileId {
     /// Seconds from the partition's start to the first slot.
     pub(crate) seconds: u32,
-    /// The row of its series.
+    /// The row of its series, plus [`HISTOGRAMS`] in a tile of histograms.
     pub(crate) row: u32,
 }
 
 impl TileId {
+    /// Returns the position of a tile of histograms.
+    pub(crate) fn of_histograms(seconds: u32, row: u32) -> Self {
+        Self { seconds, row: row | HISTOGRAMS }
+    }
+
+    /// Returns true for a tile of histograms.
+    fn is_of_histograms(self) -> bool {
+        self.row & HISTOGRAMS != 0
+    }
+
     /// Returns the key of the tile in checksums.
     pub(crate) fn key(self) -> u64 {
         u64::from(self.seconds) << 32 | u64::from(self.row)
@@ -70,8 +92,10 @@ pub(crate) struct Segment {
     width_ms: i64,
     bytes: u64,
     entries: Vec<Entry>,
-    /// The start times of tiles, ascending, each with its first entry in the index.
-    starts: Vec<(u32, usize)>,
+    /// The start times of tiles of cells, ascending, each with its entries in the index.
+    starts: Vec<(u32, Range<usize>)>,
+    /// The entries of tiles of histograms, by row and start.
+    histograms: Vec<usize>,
     /// The range of the slots, in seconds from the partition's start.
     span: Range<i64>,
     /// The offset of the index, where the last tile ends.
@@ -105,7 +129,7 @@ impl Segment {
         if magic != MAGIC || number(footer_check) != xxh3_64(&footer[..FOOTER_BYTES - 8]) {
             return Err(corrupt("the magic or the checksum of its footer differs"));
         }
-        if number(version) != VERSION {
+        if ![VERSION, HISTOGRAMS_VERSION].contains(&number(version)) {
             let problem =
                 format!("it has version {} of segments: use a newer release", number(version));
             return Err(StoreError::Mismatch { file: name, problem });
@@ -124,18 +148,25 @@ impl Segment {
             return Err(corrupt("the checksum of its index differs"));
         }
         let entries: Vec<_> = index.as_chunks::<ENTRY_BYTES>().0.iter().map(read_entry).collect();
+        let (starts, histograms) = directory(&entries);
         let end = |last: &Entry| i64::from(last.id.seconds) + seconds_of(last.slots, width_ms);
-        let first = entries.first().map_or(0, |first| i64::from(first.id.seconds));
-        let span = first..entries.last().map_or(0, end);
-        let mut starts: Vec<(u32, usize)> = Vec::new();
-        for (index, entry) in entries.iter().enumerate() {
-            if starts.last().is_none_or(|(seconds, _)| *seconds != entry.id.seconds) {
-                starts.push((entry.id.seconds, index));
-            }
-        }
-        let recent = Mutex::default();
-        let number = next_number();
-        Ok(Self { name, number, file, width_ms, bytes, entries, starts, span, index_at, recent })
+        let is_last = |entry: &&Entry| !entry.id.is_of_histograms();
+        let first = starts.first().map_or(0, |(first, _)| i64::from(*first));
+        let span = first..entries.iter().rev().find(is_last).map_or(0, end);
+        let (recent, number) = (Mutex::default(), next_number());
+        Ok(Self {
+            name,
+            number,
+            file,
+            width_ms,
+            bytes,
+            entries,
+            starts,
+            histograms,
+            span,
+            index_at,
+            recent,
+        })
     }
 
     /// Returns the path of the file below the data directory.
@@ -148,9 +179,19 @@ impl Segment {
         self.bytes
     }
 
-    /// Returns the tiles, ascending, each with its number of slots.
-    pub(crate) fn tiles(&self) -> impl Iterator<Item = (TileId, usize)> + '_ {
-        self.entries.iter().map(|entry| (entry.id, entry.slots as usize))
+    /// Returns the tiles of cells, ascending: their indexes, positions and numbers of slots.
+    pub(crate) fn tiles(&self) -> impl Iterator<Item = (usize, TileId, usize)> + '_ {
+        let tiles = self.starts.iter().flat_map(|(_, entries)| entries.clone());
+        tiles.map(|tile| (tile, self.entries[tile].id, self.entries[tile].slots as usize))
+    }
+
+    /// Returns the tiles of histograms: their indexes, seconds from the partition's start to their
+    /// first slots, rows and numbers of slots.
+    pub(crate) fn histogram_tiles(&self) -> impl Iterator<Item = (usize, u32, u32, usize)> + '_ {
+        self.histograms.iter().map(|tile| {
+            let Entry { id, slots, .. } = self.entries[*tile];
+            (*tile, id.seconds, id.row & !HISTOGRAMS, slots as usize)
+        })
     }
 
     /// Returns the size of a tile in bytes.
@@ -163,9 +204,9 @@ impl Segment {
     /// the total size of its tiles in bytes.
     pub(crate) fn spans(&self) -> Vec<(Range<i64>, u64)> {
         let offset = |entry: &Entry| entry.offset;
-        let spans = self.starts.iter().enumerate().map(|(position, (seconds, first))| {
-            let (entry, from) = (&self.entries[*first], i64::from(*seconds));
-            let next = self.starts.get(position + 1).map(|(_, next)| &self.entries[*next]);
+        let spans = self.starts.iter().enumerate().map(|(position, (seconds, entries))| {
+            let (entry, from) = (&self.entries[entries.start], i64::from(*seconds));
+            let next = self.starts.get(position + 1).map(|(_, next)| &self.entries[next.start]);
             let bytes = next.map_or(self.index_at, offset).saturating_sub(entry.offset);
             (from..from + seconds_of(entry.slots, self.width_ms), bytes)
         });
@@ -179,18 +220,33 @@ impl Segment {
             return None;
         }
         let later = self.starts.partition_point(|(start, _)| *start <= seconds);
-        let (start, first) = *self.starts[..later].last()?;
-        let end = self.starts.get(later).map_or(self.entries.len(), |(_, next)| *next);
-        let rows = &self.entries[first..end];
+        let (start, entries) = self.starts[..later].last()?;
+        let rows = &self.entries[entries.clone()];
         // Usually no row is missing.
         let guess = row.checked_sub(rows.first()?.id.row)? as usize;
         let is_right = rows.get(guess).is_some_and(|entry| entry.id.row == row);
         let search = || rows.binary_search_by_key(&row, |entry| entry.id.row).ok();
-        let found = first + if is_right { guess } else { search()? };
-        let slots = self.entries[found].slots as usize;
-        let span_ms = slots as i64 * self.width_ms;
-        let is_inside = (i64::from(seconds) - i64::from(start)) * 1000 < span_ms;
-        is_inside.then_some((found, start, slots))
+        let found = entries.start + if is_right { guess } else { search()? };
+        self.reaches(found, seconds).then_some((found, *start, self.entries[found].slots as usize))
+    }
+
+    /// Returns the tile that contains the histograms of a slot of a row, as [`Self::find`] does.
+    pub(crate) fn find_histograms(&self, seconds: u32, row: u32) -> Option<(usize, u32, usize)> {
+        let is_before = |tile: &usize| {
+            let id = self.entries[*tile].id;
+            (id.row & !HISTOGRAMS, id.seconds) <= (row, seconds)
+        };
+        let later = self.histograms.partition_point(is_before);
+        let found = *self.histograms[..later].last()?;
+        let Entry { id, slots, .. } = self.entries[found];
+        let is_found = id.row == row | HISTOGRAMS && self.reaches(found, seconds);
+        is_found.then_some((found, id.seconds, slots as usize))
+    }
+
+    /// Returns whether a tile that begins at a slot or before it contains the slot.
+    fn reaches(&self, tile: usize, seconds: u32) -> bool {
+        let Entry { id, slots, .. } = self.entries[tile];
+        (i64::from(seconds) - i64::from(id.seconds)) * 1000 < i64::from(slots) * self.width_ms
     }
 
     /// Returns the head of a tile.
@@ -260,6 +316,22 @@ impl Segment {
         outcome.map_err(|misfit| self.corrupt(misfit, entry.id))
     }
 
+    /// Visits the histograms of a series of a tile in a range of slots until the visitor breaks.
+    pub(crate) fn histograms(
+        &self,
+        (tile, head): (usize, &TileHead),
+        lane: usize,
+        slots: &Range<usize>,
+        scratch: &mut Scratch,
+        visit: &mut CellVisitor<'_>,
+    ) -> Result<ControlFlow<()>, StoreError> {
+        let Some((at, length)) = head.block(lane) else { return Ok(ControlFlow::Continue(())) };
+        let (entry, Scratch { bytes, buffers, .. }) = (self.entries[tile], scratch);
+        self.read(entry.offset + u64::from(entry.head) + at as u64, length, bytes)?;
+        let outcome = head.histograms(lane, bytes, slots, buffers, visit);
+        outcome.map_err(|misfit| self.corrupt(misfit, entry.id))
+    }
+
     /// Returns the bytes of the block of a series, with its checksum.
     pub(crate) fn block(
         &self,
@@ -282,7 +354,8 @@ impl Segment {
     }
 
     fn corrupt(&self, misfit: Misfit, id: TileId) -> StoreError {
-        let problem = format!("tile {} at {} s: {misfit}", id.row, id.seconds);
+        let kind = if id.is_of_histograms() { "tile of histograms" } else { "tile" };
+        let problem = format!("{kind} {} at {} s: {misfit}", id.row & !HISTOGRAMS, id.seconds);
         StoreError::Corrupt { file: self.name.clone(), problem }
     }
 }
@@ -290,6 +363,24 @@ impl Segment {
 /// Returns the length of a number of slots in seconds.
 fn seconds_of(slots: u32, width_ms: i64) -> i64 {
     i64::from(slots) * width_ms / 1000
+}
+
+/// Returns the starts of tiles of cells, each with its entries, and the entries of tiles of
+/// histograms by row and start.
+fn directory(entries: &[Entry]) -> (Vec<(u32, Range<usize>)>, Vec<usize>) {
+    let (mut starts, mut histograms): (Vec<(u32, Range<usize>)>, Vec<_>) = Default::default();
+    for (index, entry) in entries.iter().enumerate() {
+        if entry.id.is_of_histograms() {
+            histograms.push(index);
+            continue;
+        }
+        match starts.last_mut() {
+            Some((seconds, range)) if *seconds == entry.id.seconds => range.end = index + 1,
+            _ => starts.push((entry.id.seconds, index..index + 1)),
+        }
+    }
+    histograms.sort_by_key(|index| (entries[*index].id.row, entries[*index].id.seconds));
+    (starts, histograms)
 }
 
 fn read_entry(bytes: &[u8; ENTRY_BYTES]) -> Entry {

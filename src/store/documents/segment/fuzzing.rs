@@ -2,9 +2,12 @@
 //!
 //! Must never know: checksums, which would reject changed bytes.
 
+use std::ops::ControlFlow;
+
 use super::{
     bits::PADDING,
     buffers::Buffers,
+    histograms::{self, HISTOGRAM_SLOTS_MAX},
     tile::{LANES, SLOTS_MAX, TileHead},
     times::Times,
     values::{self, Columns},
@@ -14,7 +17,7 @@ use crate::model::Cell;
 const WIDTH_MS: i64 = 60_000;
 
 /// Reads bytes. The first two are the number of slots, the third is the number of samples per slot;
-/// the remaining bytes are read as a block and as a head.
+/// the remaining bytes are read as a block of cells, as one of histograms and as a head.
 pub(crate) fn read(bytes: &[u8]) {
     let [low, high, n, rest @ ..] = bytes else { return };
     let slots = usize::from(u16::from_le_bytes([*low, *high])) % SLOTS_MAX + 1;
@@ -29,6 +32,7 @@ pub(crate) fn read(bytes: &[u8]) {
             assert!(found.first.len() <= limit && found.sum.len() <= limit);
         }
     }
+    read_histograms(&padded, slots, *n, &mut buffers);
     let span = (slots, WIDTH_MS);
     if let Ok(head) = TileHead::parse(&padded, rest.len(), 0, span, &mut buffers) {
         assert!(head.lanes().count() <= LANES);
@@ -36,4 +40,20 @@ pub(crate) fn read(bytes: &[u8]) {
             assert!(head.block(lane).is_some() || !head.has(lane, 0..slots));
         }
     }
+}
+
+/// Reads padded bytes as a block of histograms.
+fn read_histograms(padded: &[u8], slots: usize, n: u8, buffers: &mut Buffers) {
+    let slots = slots.min(HISTOGRAM_SLOTS_MAX);
+    let cell = Cell { n: u32::from(n), last_at: 40_000, ..Cell::single(0, 1.0) };
+    let cells: Vec<_> = (0..slots as u16).map(|slot| (slot, cell)).collect();
+    let times = Times::of(cells.iter().map(|(slot, cell)| (*slot, cell)));
+    let mut visited = 0;
+    let mut visit = |slot: usize, _| {
+        visited += 1;
+        assert!(slot < slots && visited <= slots);
+        ControlFlow::Continue(())
+    };
+    let outcome = histograms::read(padded, &times, &(0..slots), buffers, &mut visit);
+    assert!(!outcome.is_ok_and(|outcome| outcome.is_break()));
 }

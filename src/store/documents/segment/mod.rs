@@ -11,6 +11,7 @@ mod cursor;
 pub(crate) mod file;
 pub(crate) mod fuzzing;
 pub(crate) mod heads;
+pub(crate) mod histograms;
 pub(crate) mod room;
 mod scratch;
 mod stream;

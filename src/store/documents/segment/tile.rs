@@ -18,6 +18,8 @@ use crate::{model::Cell, store::encoding::moment};
 
 /// The maximum number of series of a tile.
 pub(crate) const LANES: usize = 64;
+/// The bit of a row in the index that marks a tile of histograms.
+pub(crate) const HISTOGRAMS: u32 = 1 << 31;
 /// The maximum number of slots of a span.
 pub(crate) const SLOTS_MAX: usize = 1024;
 /// The values of a column that is not read.
@@ -50,7 +52,7 @@ pub(crate) struct TileWriter {
     /// The times of the series that is being added.
     added: Times,
     values: Values,
-    buffers: Buffers,
+    pub(super) buffers: Buffers,
 }
 
 impl TileWriter {
@@ -92,11 +94,34 @@ impl TileWriter {
         let is_counter = values::fill(&mut self.values, cells);
         let (buffers, blocks) = (&mut self.buffers, &mut self.blocks);
         values::write(is_counter, &self.values, &self.added, width_ms, buffers, blocks);
+        self.end_block(tile, lane, from);
+    }
+
+    /// Adds the block of a series with its times. The lane must be higher than all previous lanes.
+    ///
+    /// # Panics
+    /// When the lane is too large, or not higher than the previous lane.
+    pub(super) fn add_block(&mut self, tile: u64, lane: usize, times: Times, block: &[u8]) {
+        assert!(lane < LANES && self.lanes >> lane == 0, "series ascend");
+        self.lanes |= 1 << lane;
+        self.added = times;
+        let from = self.blocks.len();
+        self.blocks.extend_from_slice(block);
+        self.end_block(tile, lane, from);
+    }
+
+    /// Completes the last block, which begins at `from`.
+    fn end_block(&mut self, tile: u64, lane: usize, from: usize) {
         let check = checksum(&self.blocks[from..], tile, lane);
         self.blocks.extend(check);
         self.lengths.push(self.blocks.len() - from);
         let position = self.share();
         self.shared.push(position);
+    }
+
+    /// Returns the size of all blocks in bytes.
+    pub(super) fn blocks_bytes(&self) -> usize {
+        self.blocks.len()
     }
 
     /// Returns the index of the series' times, which are usually equal to the times of the previous
@@ -175,6 +200,24 @@ impl TileWriter {
         }
         same
     }
+
+    /// Returns true when decoding the head of the written tile, which padding must follow, results
+    /// in the added series and their times.
+    pub(crate) fn head_reads_back(
+        &self,
+        bytes: &[u8],
+        head: usize,
+        tile: u64,
+        span: (usize, i64),
+        buffers: &mut Buffers,
+    ) -> bool {
+        TileHead::read(bytes, head, tile, span, buffers).is_ok_and(|read| {
+            let shared = read.series.iter().map(|(_, shared, ..)| *shared);
+            read.present == self.lanes
+                && read.times == self.times
+                && shared.eq(self.shared.iter().copied())
+        })
+    }
 }
 
 /// Returns whether two cells are equal bit by bit, except for rounding errors of their moments.
@@ -244,11 +287,13 @@ impl TileHead {
             let read = Times::read(&mut from, slots, times.first(), buffers)?;
             times.push(read);
         }
+        let is_of_histograms = tile as u32 & HISTOGRAMS != 0;
+        let longest = if is_of_histograms { HISTOGRAM_BYTES_MAX } else { BLOCK_BYTES_MAX };
         let (mut series, mut at) = (Vec::with_capacity(lanes.count_ones() as usize), 0_usize);
         for lane in (0..LANES).filter(|lane| lanes >> lane & 1 == 1) {
             let shared = if count > 1 { from.byte()? } else { 0 };
             let length = usize::try_from(from.varint()?).map_err(|_| from.misfit())?;
-            if usize::from(shared) >= count || length > BLOCK_BYTES_MAX {
+            if usize::from(shared) >= count || length > longest {
                 return Err(from.misfit());
             }
             series.push((lane as u8, shared, at, length));
@@ -305,6 +350,24 @@ impl TileHead {
         self.series.get(before.count_ones() as usize).copied().filter(|_| self.present & bit != 0)
     }
 
+    /// Returns the times of a series, and its block without the checksum, which was verified, but
+    /// with [`PADDING`] bytes that must follow it; `None` when the tile lacks the series.
+    pub(super) fn checked<'a>(
+        &self,
+        lane: usize,
+        block: &'a [u8],
+    ) -> Result<Option<(&Times, &'a [u8])>, Misfit> {
+        let Some((_, shared, _, length)) = self.find(lane) else { return Ok(None) };
+        let end = length.checked_sub(CHECK_BYTES).ok_or(Misfit(0))?;
+        if block.len() < length + PADDING {
+            return Err(Misfit(block.len()));
+        }
+        if block[end..length] != checksum(&block[..end], self.tile, lane) {
+            return Err(Misfit(end));
+        }
+        Ok(Some((&self.times[usize::from(shared)], &block[..end + PADDING])))
+    }
+
     /// Visits the cells of a series within a range of slots, decoded from its block, which
     /// [`PADDING`] bytes must follow. Only the wanted columns are decoded, unless a cell in the
     /// range has two samples.
@@ -317,19 +380,10 @@ impl TileHead {
         buffers: &mut Buffers,
         mut visit: impl FnMut(usize, Cell),
     ) -> Result<(), Misfit> {
-        let Some((_, shared, _, length)) = self.find(lane) else { return Ok(()) };
-        let end = length.checked_sub(CHECK_BYTES).ok_or(Misfit(0))?;
-        if block.len() < length + PADDING {
-            return Err(Misfit(block.len()));
-        }
-        if block[end..length] != checksum(&block[..end], self.tile, lane) {
-            return Err(Misfit(end));
-        }
-        let times = &self.times[usize::from(shared)];
+        let Some((times, block)) = self.checked(lane, block)? else { return Ok(()) };
         let position =
             |slot: usize| times.slots.partition_point(|filled| usize::from(*filled) < slot);
         let (from, to) = (position(slots.start), position(slots.end));
-        let block = &block[..end + PADDING];
         // Readers split a cell of two samples, which takes all columns of values.
         let has_pairs = times.n.get(from..to).is_some_and(|n| n.contains(&2));
         let wanted = if has_pairs { wanted.and(Columns::VALUES) } else { wanted };
@@ -369,3 +423,5 @@ fn column_of(column: &[f64], part: std::ops::Range<usize>) -> &[f64] {
 
 /// The maximum size of a block, whose streams are no longer than their numbers and patches.
 const BLOCK_BYTES_MAX: usize = SLOTS_MAX * 256;
+/// The maximum size of a block of histograms. A reader allocates no more bytes than the file has.
+const HISTOGRAM_BYTES_MAX: usize = 128 << 20;

@@ -11,9 +11,9 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::{
     bits::PADDING,
     buffers::Buffers,
-    file::{Entry, MAGIC, Segment, TileId, VERSION, fault},
+    file::{Entry, HISTOGRAMS_VERSION, MAGIC, Segment, TileId, VERSION, fault},
     room::TakenRoom,
-    tile::TileWriter,
+    tile::{HISTOGRAMS, TileWriter},
 };
 use crate::{
     model::UnixMillis,
@@ -92,11 +92,16 @@ impl SegmentWriter {
         let end = self.buffer.len();
         self.buffer.resize(end + PADDING, 0);
         let (bytes, width_ms) = (&self.buffer[from..], self.width_ms);
-        if !tile.reads_back(bytes, head, id.key(), slots, width_ms, &mut self.buffers) {
-            self.buffer.truncate(from);
+        let is_exact = if id.row & HISTOGRAMS == 0 {
+            tile.reads_back(bytes, head, id.key(), slots, width_ms, &mut self.buffers)
+        } else {
+            // The blocks were read back when they were added.
+            tile.head_reads_back(bytes, head, id.key(), (slots, width_ms), &mut self.buffers)
+        };
+        self.buffer.truncate(if is_exact { end } else { from });
+        if !is_exact {
             return Ok(false);
         }
-        self.buffer.truncate(end);
         let offset = self.written + from as u64;
         self.entries.push(Entry { id, offset, head: head as u32, slots: slots as u32 });
         if self.buffer.len() >= BUFFER_BYTES {
@@ -128,7 +133,9 @@ impl SegmentWriter {
         let footer = self.buffer.len();
         self.buffer.extend(MAGIC);
         let entries = self.entries.len() as u64;
-        let fields = [VERSION, self.start.0 as u64, self.width_ms as u64, index_at, entries, check];
+        let has_histograms = self.entries.iter().any(|entry| entry.id.row & HISTOGRAMS != 0);
+        let version = if has_histograms { HISTOGRAMS_VERSION } else { VERSION };
+        let fields = [version, self.start.0 as u64, self.width_ms as u64, index_at, entries, check];
         self.buffer.extend(fields.into_iter().flat_map(u64::to_le_bytes));
         let check = xxh3_64(&self.buffer[footer..]);
         self.buffer.extend(check.to_le_bytes());

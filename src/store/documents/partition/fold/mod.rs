@@ -13,7 +13,10 @@ use std::{
 
 use redb::{AccessGuard, ReadableTable, StorageError};
 
-use super::{DOCUMENTS, Partition, SEGMENTS, reader::PartitionReader, segments::Named};
+use super::{
+    DOCUMENTS, Partition, SEGMENTS, histograms::sealing::HistogramSealer, reader::PartitionReader,
+    segments::Named,
+};
 use crate::{
     model::UnixMillis,
     store::{
@@ -72,7 +75,7 @@ impl Partition {
         }
         // Folding a damaged partition would lose the record of its damage.
         let is_whole =
-            !self.is_being_removed() && self.damage.count() == 0 && !self.segments.has_lost();
+            !self.is_being_removed() && self.damage_count() == 0 && !self.segments.has_lost();
         let portion = if is_whole { self.read()?.portion_to_fold(stage, bytes_min)? } else { None };
         let Some(portion) = portion else {
             *self.not_worth.lock() = seen;
@@ -90,15 +93,17 @@ impl Partition {
             Err(fault) => return Err(fault),
         }
         // A query may have found damage in the meantime.
-        if self.damage.count() > 0 {
+        if self.damage_count() > 0 {
             return Ok(None);
         }
         let segment = Arc::new(writer.finish()?);
         let bytes = segment.bytes();
         self.segments.put(number, segment);
-        let Some(documents) = self.install(&portion, number)? else { return Ok(None) };
+        let Some((documents, histograms)) = self.install(&portion, number)? else {
+            return Ok(None);
+        };
         drop(portion);
-        if documents > 0 {
+        if documents + histograms > 0 {
             self.shrink()?;
         }
         Ok(Some(Folded { documents, bytes, refused: false }))
@@ -114,22 +119,23 @@ impl Partition {
     }
 
     /// Replaces everything that the reader saw with the segment; returns the number of removed open
-    /// documents, or `None` when the partition is being removed.
-    fn install(&self, portion: &Portion, number: u32) -> Result<Option<u64>, StoreError> {
+    /// documents and that of removed rows of histograms, or `None` when the partition is being
+    /// removed.
+    fn install(&self, portion: &Portion, number: u32) -> Result<Option<(u64, u64)>, StoreError> {
         let going = self.removal.lock();
         if going.is_some() {
             return self.segments.remove(number).map(|()| None);
         }
         let [from, to] = [portion.span.start, portion.span.end].map(|at| self.grid.seconds(at));
-        let documents = self.commit_segment(&portion.reader, Named { number, from, to });
-        if documents.is_err() {
+        let removed = self.commit_segment(&portion.reader, Named { number, from, to });
+        if removed.is_err() {
             self.remove_unnamed(number);
         }
-        let documents = documents?;
+        let removed = removed?;
         for entry in &portion.reader.named {
             self.segments.remove(entry.number)?;
         }
-        Ok(Some(documents))
+        Ok(Some(removed))
     }
 
     /// Writes all documents of a portion into a segment.
@@ -140,10 +146,11 @@ impl Partition {
         go_on: &dyn Fn(u64) -> bool,
     ) -> Result<FillOutcome, StoreError> {
         let (grid, reader) = (&self.grid, &portion.reader);
-        let rows = reader.rows()?;
+        let (rows, with_histograms) = (reader.rows()?, reader.rows_with_histograms()?);
+        let mut sealer = HistogramSealer::default();
         let (mut tile, mut slots, mut bytes) = (TileWriter::default(), Vec::new(), 0);
         let mut scratch = Scratch::default();
-        for span in self.spans(&portion.span) {
+        for span in self.spans(&portion.span, SLOTS_MAX) {
             let seconds = grid.seconds(UnixMillis(span.start));
             let count = ((span.end - span.start) / grid.width_ms) as usize;
             let number = |slot: &Slot| ((slot.start.0 - span.start) / grid.width_ms) as u16;
@@ -165,14 +172,25 @@ impl Partition {
                     return Ok(FillOutcome::Refused);
                 }
             }
+            for part in self.histogram_spans(&span) {
+                for row in &with_histograms {
+                    let before = std::mem::replace(&mut bytes, writer.bytes());
+                    if !go_on(bytes - before) {
+                        return Ok(FillOutcome::Ended);
+                    }
+                    if !sealer.seal(reader, (&part, *row), writer)? {
+                        return Ok(FillOutcome::Refused);
+                    }
+                }
+            }
         }
         Ok(FillOutcome::Whole)
     }
 
     /// Splits a range into spans of whole documents that fit into a tile.
-    pub(super) fn spans(&self, all: &Range<UnixMillis>) -> Vec<Range<i64>> {
+    pub(super) fn spans(&self, all: &Range<UnixMillis>, slots_max: usize) -> Vec<Range<i64>> {
         let grid = &self.grid;
-        let longest_ms = SLOTS_MAX as i64 * grid.width_ms;
+        let longest_ms = slots_max as i64 * grid.width_ms;
         let mut spans: Vec<Range<i64>> = Vec::new();
         let mut document = all.start;
         while document < all.end {
@@ -189,8 +207,13 @@ impl Partition {
     /// Registers the segment in place of the segments that it replaces, and removes the open
     /// documents that did not change in the meantime. A changed document stays open, and counts
     /// instead of its sealed copy. Documents without samples, which releases with format 1
-    /// preallocated, become bits. Returns the number of removed documents.
-    fn commit_segment(&self, reader: &PartitionReader, named: Named) -> Result<u64, StoreError> {
+    /// preallocated, become bits. Rows of histograms are removed likewise. Returns the numbers of
+    /// removed documents and rows.
+    fn commit_segment(
+        &self,
+        reader: &PartitionReader,
+        named: Named,
+    ) -> Result<(u64, u64), StoreError> {
         self.file.transact("seal", |txn| {
             let mut table = txn.open_table(DOCUMENTS).map_err(self.fail("seal"))?;
             let (mut removed, mut shells) = (0, BTreeMap::<_, Vec<_>>::new());
@@ -211,12 +234,13 @@ impl Partition {
             for (start, series) in &shells {
                 self.set_bits(txn, *start, series)?;
             }
+            let histograms = self.remove_sealed_histograms(txn, reader)?;
             let mut segments = txn.open_table(SEGMENTS).map_err(self.fail("seal"))?;
             for entry in &reader.named {
                 segments.remove(entry.number).map_err(self.fail("seal"))?;
             }
             segments.insert(named.number, named.span()).map_err(self.fail("seal"))?;
-            Ok(removed)
+            Ok((removed, histograms))
         })
     }
 }
@@ -244,7 +268,10 @@ impl PartitionReader {
 
     /// Returns whether folding all documents would save bytes or files.
     fn is_worth_folding(&self, stage: Stage, bytes_min: u64) -> Result<bool, StoreError> {
-        let open = self.open_bytes()?;
+        if stage == Stage::Busy {
+            return Ok(false);
+        }
+        let open = self.open_bytes()? + self.histogram_bytes()?;
         let sealed: u64 = self.segments.iter().map(|segment| segment.bytes()).sum();
         let bytes_min = bytes_min.max(sealed / OPEN_PART);
         let is_small = open < bytes_min;
@@ -276,7 +303,7 @@ impl PartitionReader {
     /// Returns the rows of series that have documents, ascending.
     pub(super) fn rows(&self) -> Result<BTreeSet<u32>, StoreError> {
         let tiles = self.segments.iter().flat_map(|segment| segment.tiles());
-        let mut rows: BTreeSet<u32> = tiles.map(|(id, _)| id.row).collect();
+        let mut rows: BTreeSet<u32> = tiles.map(|(_, id, _)| id.row).collect();
         let partition = &self.partition;
         for entry in self.open_documents()? {
             let (key, _) = entry.map_err(partition.fail("read"))?;

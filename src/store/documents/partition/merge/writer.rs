@@ -265,7 +265,8 @@ impl CellSink for DocumentWriter<'_, '_> {
         cells: &[(usize, HistogramCell)],
     ) -> Result<(), StoreError> {
         let (partition, replaces) = (self.partition, self.cells == Cells::Replace);
-        if !partition.write_histograms(self.txn, (start, series), (cells, replaces))? {
+        let (document, files) = ((start, series), (self.segments, &mut self.scratch));
+        if !partition.write_histograms(self.txn, document, (cells, replaces), files)? {
             self.lost.add(start..partition.grid.next_document(start));
         }
         Ok(())
