@@ -27,7 +27,9 @@ export function Menu({ label, items, children }: MenuProps) {
   };
   useEffect(() => {
     if (!isOpen.value) return;
-    root.current?.querySelector<HTMLElement>("[role^=menuitem]")?.focus();
+    const list = root.current?.querySelector("[role=menu]");
+    list?.querySelector<HTMLElement>("[role^=menuitem]")?.focus();
+    list?.scrollIntoView({ block: "nearest" });
     const closeOnOutsideClick = (event: PointerEvent) => {
       if (event.target instanceof Node && !root.current?.contains(event.target)) close(false);
     };

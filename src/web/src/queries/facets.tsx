@@ -81,7 +81,8 @@ function Values({ facet, metric, references, chosen, isOpen, onToggle }: ValuesP
     ...counted,
     ...rest.map((value): FacetValue => ({ value, series: undefined })),
   ].filter(({ value }) => value === chosen || value.toLowerCase().includes(words));
-  const isCut = !isAll.value && text.value === "" && matching.length > FEW;
+  // A button for a single value would take that value's place.
+  const isCut = !isAll.value && text.value === "" && matching.length > FEW + 1;
   const shown = isCut ? firstOf(matching, chosen) : matching.slice(0, 200);
   const left = isAll.value && text.value === "" ? facet.values_total - shown.length : 0;
   const most = Math.max(1, ...counted.map(({ series }) => series ?? 0));

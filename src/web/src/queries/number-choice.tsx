@@ -48,7 +48,7 @@ export function NumberChoice({ value, onChange }: Props) {
       value={value ?? ""}
       onChange={(event) => onChange(displayOf(event.currentTarget.value))}
     >
-      <option value="">Default</option>
+      <option value="">Default value</option>
       {optionsOf(NUMBERS)}
       <optgroup label="Histograms">{optionsOf(ofHistograms)}</optgroup>
     </select>

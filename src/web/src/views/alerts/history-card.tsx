@@ -16,7 +16,7 @@ const ROWS_MAX = 100;
 const COLUMNS: (string | Column)[] = [
   "State",
   "Labels",
-  "From",
+  { name: "From", isNumber: true },
   { name: "For", isNumber: true },
   { name: "Last value", isNumber: true },
   "Acknowledged by",
