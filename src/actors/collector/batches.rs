@@ -3,6 +3,9 @@
 //!
 //! Must never know: encodings of batches, HTTP.
 
+mod answering;
+mod resolving;
+
 use std::{cell::RefCell, collections::BTreeMap};
 
 use actix::prelude::Message;
@@ -16,28 +19,18 @@ use super::{
     spreading,
 };
 use crate::{
-    actors::WriteFault,
     ingest::{
         memory::ReservedMemory,
-        native::{
-            AdmittedBatch, DecidedSeries, FormerSeries, SeriesLookup, Sessions, Unknown, UnknownRef,
-        },
+        native::{DecidedSeries, Sessions},
         protocol::{self, BatchEncoding, DecodedBody},
-        refusals::Refusals,
     },
     model::{
-        AcceptedBatch, BatchVerdict, Deduplication, Kind, OWN_SENDER_PREFIX, SenderLimit, SeriesId,
-        SeriesInfo, UnixMillis, is_own_sender,
+        AcceptedBatch, BatchVerdict, Deduplication, Kind, OWN_SENDER_PREFIX, SenderLimit,
+        UnixMillis, is_own_sender,
     },
-    policy::RefusalReason,
-    store::Store,
     telemetry::Protocol,
 };
-
-/// The number of attempts to resolve a request's series while series are deleted or renamed; after
-/// that, the sender must retry.
-const RESOLVE_ATTEMPTS: usize = 4;
-const SERIES_CHANGE: &str = "series were deleted or renamed during the request";
+use answering::answer;
 
 /// A request with a body of batches.
 #[derive(Debug, Message)]
@@ -62,18 +55,6 @@ pub struct CollectBatches {
 #[derive(Debug)]
 pub(super) struct BatchCollector {
     sessions: RefCell<Sessions>,
-}
-
-/// The accepted part of each batch of a request, and the data for its response.
-type JudgedBatches = (Vec<AcceptedBatch>, Vec<ResponsePart>);
-
-/// The data for one batch's part of the response.
-#[derive(Debug)]
-struct ResponsePart {
-    /// The batch's number; 0 if it is not numbered.
-    seq: u64,
-    samples: u64,
-    refused: Refusals,
 }
 
 impl BatchCollector {
@@ -216,128 +197,6 @@ impl BatchCollector {
         }
         emptied
     }
-
-    /// Resolves the series of all batches, and judges each sample. New series are registered
-    /// durably before any of their samples is written. Meanwhile, other requests may change the
-    /// sessions, or delete or rename series; therefore, everything is resolved again.
-    async fn resolve(
-        &self,
-        views: &[BatchView<'_>],
-        encoding: BatchEncoding,
-        parts: &CollectorParts,
-    ) -> Result<JudgedBatches, CollectFault> {
-        let mut decided = DecidedSeries::default();
-        for _ in 1..RESOLVE_ATTEMPTS {
-            let (judged, unknown) = self.judge(views, encoding, &decided, parts)?;
-            if unknown.is_empty() {
-                return Ok(judged);
-            }
-            let Unknown { new, of_other_kind } = unknown;
-            if !new.is_empty() {
-                let keys = new.iter().map(|series| (series.key.clone(), series.kind));
-                let keys: Vec<_> = keys.collect();
-                let verdicts = parts.writer.define(new).await?;
-                // The dictionary knows the other series from now on.
-                for ((key, kind), verdict) in keys.into_iter().zip(verdicts) {
-                    // The next attempt changes the kind, or refuses the series.
-                    if let Err(reason) = RefusalReason::settle(verdict, kind)
-                        && reason != RefusalReason::KindConflict
-                    {
-                        decided.insert(key, reason);
-                    }
-                }
-            }
-            if !of_other_kind.is_empty() {
-                let keys = of_other_kind.iter().map(|series| series.key.clone());
-                decided.extend(keys.map(|key| (key, RefusalReason::KindConflict)));
-                parts.writer.change_kinds(of_other_kind).await?;
-            }
-        }
-        let (judged, unknown) = self.judge(views, encoding, &decided, parts)?;
-        if unknown.is_empty() { Ok(judged) } else { Err(WriteFault::Busy(SERIES_CHANGE).into()) }
-    }
-
-    /// Judges the batches one by one, each right after its definitions. Stops only at an unknown
-    /// ref, and judges no batch after a series that must be registered.
-    fn judge(
-        &self,
-        views: &[BatchView<'_>],
-        encoding: BatchEncoding,
-        decided: &DecidedSeries,
-        parts: &CollectorParts,
-    ) -> Result<(JudgedBatches, Unknown), UnknownRef> {
-        let store = &parts.store;
-        let admission = parts.admission();
-        let mut judged = (Vec::with_capacity(views.len()), Vec::with_capacity(views.len()));
-        let (mut unknown, now) = (Unknown::default(), parts.clock.now());
-        let mut sessions = self.sessions.borrow_mut();
-        sessions.renew(&store.dictionary(), now);
-        let kind = |series| store.dictionary().kind(series);
-        let class = |series, at| store.class_at(series, at);
-        let name = |series| {
-            let dictionary = store.dictionary();
-            let merged = dictionary.whole_of(series).unwrap_or(series);
-            Some(dictionary.key(merged)?.to_string())
-        };
-        for view in views {
-            let may_change_kind = encoding.declares_kinds(view.agent);
-            if !view.series.is_empty() {
-                let dictionary = &store.dictionary();
-                let learned =
-                    sessions.add_definitions(view, dictionary, decided, (may_change_kind, now));
-                unknown.new.extend(learned.new);
-                unknown.of_other_kind.extend(learned.of_other_kind);
-            }
-            if unknown.is_empty() {
-                let former = |part, at| {
-                    let former_series = series_of_former_kind(store, part, at);
-                    let FormerSeries::Revived(whole) = former_series else { return former_series };
-                    let is_decided = |key| decided.contains_key(key);
-                    let is_decided = store.dictionary().key(whole).is_some_and(is_decided);
-                    if may_change_kind && !is_decided {
-                        former_series
-                    } else {
-                        FormerSeries::Refused
-                    }
-                };
-                let lookup = SeriesLookup { kind, class, name, former };
-                let AdmittedBatch { batch, samples, refused, revived } =
-                    sessions.admit(view, &admission, &lookup)?;
-                let revived = revived.iter().filter_map(|part| revive(store, *part, view.agent));
-                unknown.of_other_kind.extend(revived);
-                judged.0.push(batch);
-                judged.1.push(ResponsePart { seq: view.seq, samples, refused });
-            }
-        }
-        Ok((judged, unknown))
-    }
-}
-
-/// Returns the series of a sample whose series had another kind when the sender defined it. The
-/// sample keeps the former kind when a later kind has samples at or after its time, or when no
-/// later kind has samples.
-fn series_of_former_kind(store: &Store, part: SeriesId, at: UnixMillis) -> FormerSeries {
-    let dictionary = store.dictionary();
-    let Some(whole) = dictionary.whole_of(part) else { return FormerSeries::Unknown };
-    let is_same_kind = dictionary.kind(whole) == dictionary.kind(part);
-    let parts = dictionary.parts(whole).iter().chain([&whole]);
-    let later: Vec<_> = parts.copied().filter(|id| *id > part).collect();
-    drop(dictionary);
-    let beginning = UnixMillis::EARLIEST.plus(1);
-    if store.have_samples_since(&later, at) || !store.have_samples_since(&later, beginning) {
-        FormerSeries::Series(part)
-    } else if is_same_kind {
-        FormerSeries::Series(whole)
-    } else {
-        FormerSeries::Revived(whole)
-    }
-}
-
-/// Returns the definition that changes the kind of a series back to that of one of its parts.
-fn revive(store: &Store, part: SeriesId, sender: &str) -> Option<SeriesInfo> {
-    let dictionary = store.dictionary();
-    let merged = dictionary.info(dictionary.whole_of(part)?)?;
-    Some(SeriesInfo { kind: dictionary.kind(part)?, sender: sender.into(), ..merged })
 }
 
 /// Deduplicates readings by time: a slot that is set again is the same reading, but an increment
@@ -417,51 +276,4 @@ fn note_sender_times(views: &[BatchView<'_>], now: UnixMillis, parts: &Collector
             parts.clock.note_sender_time(view.agent, UnixMillis(time));
         }
     }
-}
-
-fn answer(
-    protocol_label: Protocol,
-    verdicts: Vec<BatchVerdict>,
-    views: &[BatchView<'_>],
-    response_parts: Vec<ResponsePart>,
-    parts: &CollectorParts,
-) -> Result<IngestAnswer, CollectFault> {
-    let mut answer = IngestAnswer::default();
-    let mut sender_limit = None;
-    // A client must not resend a request if part of it is not numbered.
-    let may_repeat = response_parts.iter().all(|part| part.seq != 0);
-    for ((verdict, view), part) in verdicts.into_iter().zip(views).zip(response_parts) {
-        let ResponsePart { seq, samples, mut refused } = part;
-        let refuse_all = |reason| Refusals::of_batch(reason, samples);
-        match verdict {
-            BatchVerdict::Accepted(tally) => {
-                let reason = RefusalReason::OutOfOrder;
-                refused.add_many(reason, tally.out_of_order, || reason.remedy().to_owned());
-                let repeated = tally.of_replica + tally.duplicates;
-                let accepted = samples - refused.total() - repeated;
-                parts.tally.accept(view.agent, accepted, parts.clock.now());
-                answer.accepted += accepted;
-                answer.duplicates += repeated;
-            }
-            BatchVerdict::Empty => parts.tally.accept(view.agent, 0, parts.clock.now()),
-            BatchVerdict::Duplicate => {
-                answer.duplicates += samples;
-                continue;
-            }
-            BatchVerdict::StaleNumber => refused = refuse_all(RefusalReason::StaleNumber),
-            BatchVerdict::FarNumber => refused = refuse_all(RefusalReason::FarNumber),
-            BatchVerdict::SenderLimit if may_repeat => {
-                sender_limit = Some(CollectFault::SenderLimit);
-                continue;
-            }
-            BatchVerdict::SenderLimit => refused = refuse_all(RefusalReason::SenderLimit),
-        }
-        if refused.is_for_batch_number() {
-            answer.renumber.push(seq);
-        }
-        parts.count(protocol_label, &IngestAnswer::default(), &refused);
-        refused.report(&mut answer);
-    }
-    parts.count(protocol_label, &answer, &Refusals::default());
-    sender_limit.map_or(Ok(answer), Err)
 }

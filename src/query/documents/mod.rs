@@ -6,6 +6,9 @@ mod inspection;
 pub(super) mod levels;
 pub(super) mod nested;
 mod preallocation;
+mod request;
+mod rows;
+mod shells;
 
 pub use inspection::{
     CellLocation, ShownDocument, ShownPart, ShownSlot, StoredCell, StoredDocumentAnswer,
@@ -15,97 +18,31 @@ pub use levels::{LevelPart, LevelsDocument};
 pub use nested::{MinuteTotals, NestedDocument, SlotNumber, SlotValue, SlotValues};
 pub use preallocation::{PreallocateAnswer, PreallocateRequest, PreallocatedLevel, preallocate};
 
-use std::collections::BTreeMap;
+pub use request::{DocumentRow, DocumentsAnswer, DocumentsForm, DocumentsRequest};
+
 use std::ops::Range;
 
 use jiff::tz::TimeZone;
-use serde::{Deserialize, Serialize};
 
 use crate::{
-    model::{Cell, GranularityIndex, SeriesId, UnixMillis},
+    model::{Cell, UnixMillis},
     policy::coverage::Coverage,
     query::{
-        Budget, Display, QueryError, QueryLimits, Resolution, Selector, SeriesMerge,
+        Budget, QueryError, QueryLimits, Resolution, SeriesMerge,
         cells::axis::{Axis, AxisRequest},
         cells::coverage::coverage,
         cells::reader::CellReader,
         cells::spacing::SpacingSearch,
         documents::levels::{LevelPlan, SeriesParts, levels_document},
         documents::nested::{Nesting, SLOT_BYTES, nest},
-        histograms::{HistogramReader, percentile},
         series::grouping::{Group, check_lines, group},
         series::suggestion,
-        time::calendar::local_time,
         time::resolution::{AUTO_POINTS, granularity_of_documents, granularity_of_width},
     },
-    store::{Columns, Store, View},
+    store::Store,
 };
 
 const DAY_MS: i64 = 86_400_000;
-/// Number of slots between checks of the budget.
-const SLOTS_AT_A_TIME: usize = 512;
-
-/// A request for documents.
-#[derive(Debug, Clone, PartialEq)]
-pub struct DocumentsRequest {
-    /// The series.
-    pub selector: Selector,
-    /// The granularity of the documents; rows may have any width.
-    pub resolution: Resolution,
-    /// The time range; documents that overlap it are returned whole.
-    pub range: Range<UnixMillis>,
-    /// The form of the documents.
-    pub form: DocumentsForm,
-    /// The displayed number of a row; `None` lets the kind decide.
-    pub display: Option<Display>,
-    /// The time zone of hours, days and months; UTC when `None`.
-    pub time_zone: Option<TimeZone>,
-    /// Maximum number of slots of a series with automatic resolution.
-    pub points: Option<usize>,
-    /// The merging of series.
-    pub merge: SeriesMerge,
-    /// True to include preallocated documents without samples, in the nested form.
-    pub shells: bool,
-}
-
-/// The form of documents.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum DocumentsForm {
-    /// The stored form: slots by number.
-    #[default]
-    Nested,
-    /// One document per month: days > hours > minutes.
-    Levels,
-    /// One row with date and value per slot.
-    Rows,
-}
-
-/// Documents or rows. The notes are remarks for the reader, for example that a part comes from a
-/// coarser granularity.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
-#[expect(missing_docs, reason = "the types explain the fields")]
-pub enum DocumentsAnswer {
-    /// Documents in order of series and time.
-    Documents { documents: Vec<NestedDocument>, notes: Vec<String> },
-    /// Months in order of series and time.
-    Levels { documents: Vec<LevelsDocument>, notes: Vec<String> },
-    /// Rows in order of time, then series. The row of an empty slot has no value.
-    Rows { rows: Vec<DocumentRow>, notes: Vec<String> },
-}
-
-/// A slot as a row.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct DocumentRow {
-    /// Start of the slot, RFC 3339.
-    pub date: String,
-    /// The displayed number; `None` for an empty slot.
-    pub value: Option<f64>,
-    /// The metric's name.
-    pub metric: String,
-    /// The tags.
-    pub tags: BTreeMap<String, String>,
-}
 
 /// Answers a request for documents.
 ///
@@ -166,24 +103,6 @@ struct DocumentsQuery<'a> {
     now: UnixMillis,
 }
 
-/// The preallocated documents of some series.
-struct Shells {
-    view: View,
-}
-
-impl Shells {
-    /// Returns the starts of the documents without samples that were preallocated for any of the
-    /// series.
-    fn starts(&self, series: &[SeriesId]) -> Result<Vec<UnixMillis>, QueryError> {
-        let (mut starts, mut slots) = (Vec::new(), Vec::new());
-        for id in series {
-            self.view.slots_into(*id, Columns::NONE, &mut slots)?;
-            starts.extend(self.view.shells(*id, &slots)?.into_iter().map(|span| span.start));
-        }
-        Ok(starts)
-    }
-}
-
 impl DocumentsQuery<'_> {
     fn axis(
         &self,
@@ -232,56 +151,6 @@ impl DocumentsQuery<'_> {
         Ok(())
     }
 
-    fn rows(&self, groups: &[Group]) -> Result<DocumentsAnswer, QueryError> {
-        let axis = self.axis(groups, &self.request.resolution, &self.request.range)?;
-        let zone = self.request.time_zone.clone().unwrap_or(TimeZone::UTC);
-        self.budget.reserve(axis.len() * size_of::<Vec<DocumentRow>>())?;
-        let mut by_slot: Vec<Vec<DocumentRow>> = vec![Vec::new(); axis.len()];
-        let slots = || axis.slots().chunks(SLOTS_AT_A_TIME);
-        let source = (self.store, self.budget);
-        if self.request.display == Some(Display::Distribution) {
-            let message = "display=distribution needs a chart: rows show one number per slot";
-            return Err(QueryError::Invalid(message.to_owned()));
-        }
-        let mut histogram_reader =
-            HistogramReader::for_displays(source, &axis, groups, self.request.display)?;
-        self.read(&axis, groups, true, |group, cells| {
-            let mut percentiles = histogram_reader
-                .as_mut()
-                .map(|reader| reader.read(group))
-                .transpose()?
-                .into_iter()
-                .flatten();
-            let kind = group.entry.kind;
-            let requested = self.request.display.map(|display| display.for_kind(kind));
-            let display = requested.unwrap_or_else(|| Display::of_kind(kind));
-            let row_bytes = size_of::<DocumentRow>() + group.entry.bytes();
-            let cells = cells.chunks(SLOTS_AT_A_TIME);
-            for ((slots, cells), rows) in
-                slots().zip(cells).zip(by_slot.chunks_mut(SLOTS_AT_A_TIME))
-            {
-                self.budget.check()?;
-                self.budget.reserve(cells.len() * row_bytes)?;
-                for ((slot, cell), rows) in slots.iter().zip(cells).zip(rows) {
-                    let value = if display.is_percentile() {
-                        percentile(display, percentiles.next().and_then(Option::as_ref))
-                    } else {
-                        group.number(display, cell, *slot, self.now)
-                    };
-                    rows.push(DocumentRow {
-                        date: local_time(UnixMillis(slot.0), &zone),
-                        value,
-                        metric: group.entry.metric.clone(),
-                        tags: group.entry.tags.clone(),
-                    });
-                }
-            }
-            Ok(())
-        })?;
-        let rows = by_slot.into_iter().flatten().collect();
-        Ok(DocumentsAnswer::Rows { rows, notes: axis.notes })
-    }
-
     fn nested(&self, groups: &[Group]) -> Result<DocumentsAnswer, QueryError> {
         let Range { start, end } = self.request.range;
         let points = self.request.points.unwrap_or(AUTO_POINTS);
@@ -318,21 +187,6 @@ impl DocumentsQuery<'_> {
             Ok(())
         })?;
         Ok(DocumentsAnswer::Documents { documents, notes: std::mem::take(&mut axis.notes) })
-    }
-
-    /// Returns the shells of a granularity over the stored documents that overlap the range.
-    fn shells(
-        &self,
-        groups: &[Group],
-        granularity: GranularityIndex,
-    ) -> Result<Shells, QueryError> {
-        let Range { start, end } = self.request.range;
-        let (stored, level) =
-            (self.coverage.stored(granularity), &self.coverage.granularities()[granularity]);
-        let last = level.document_start(end.minus(1));
-        let range = level.document_start(start)..level.document.next(last);
-        let ids: Vec<_> = groups.iter().flat_map(|group| &group.members).copied().collect();
-        Ok(Shells { view: self.store.view(stored, range, &ids)? })
     }
 
     fn levels(&self, groups: &[Group]) -> Result<DocumentsAnswer, QueryError> {

@@ -7,7 +7,11 @@ use std::ops::{ControlFlow, Range};
 
 use redb::{ReadOnlyTable, ReadableTable, TableDefinition, TableError};
 
-use super::{fail, key, note_damage, reader::HeadReader, row_of_key, slots, writer::HeadWriter};
+use super::{
+    keys::{fail, key, note_damage, row_of_key, slots},
+    reader::HeadReader,
+    writer::HeadWriter,
+};
 use crate::{
     model::{HistogramCell, SeriesId, UnixMillis},
     store::{

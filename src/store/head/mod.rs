@@ -11,6 +11,8 @@ mod cell;
 mod elapsed;
 pub(crate) mod fuzzing;
 mod histograms;
+mod keys;
+mod lost;
 mod moments;
 mod opening;
 mod reader;
@@ -19,21 +21,17 @@ pub(crate) mod row;
 mod tests;
 mod writer;
 
-use std::{
-    ops::Range,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
 };
 
 use parking_lot::RwLock;
-use redb::{ReadTransaction, ReadableTable, TableDefinition};
 
+pub(crate) use keys::ROWS_PREFIX;
 pub(crate) use reader::HeadReader;
 
 use super::{
-    encoding::lanes::series_at,
     error::StoreError,
     file::{
         checksum::checksum,
@@ -50,20 +48,12 @@ use super::{
 };
 use crate::model::{Granularity, GranularityIndex, UnixMillis};
 use cache::RowCache;
+use keys::{META, check_key, fail, histograms_name, rows_name, rows_table, through, through_key};
 pub(crate) use opening::records_of;
-use opening::{Opened, open_file, open_whole, presumed, read_slots};
-use row::HeadRow;
+use opening::{Opened, open_whole, presumed, read_slots};
 use writer::HeadWriter;
 
-const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 const OPTIONS: FileOptions = FileOptions { cache_bytes: 8 << 20, quick_repair: true };
-/// Prefix of tables with rows; a granularity's name follows.
-pub(crate) const ROWS_PREFIX: &str = "rows/";
-/// Prefix of the tables of histograms; a granularity's name follows.
-pub(crate) const HISTOGRAMS_PREFIX: &str = "histograms/";
-/// The number of low bits of a key that contain the number of the row.
-const ROW_BITS: u32 = 26;
-
 /// The minimum number of bytes that are allocated after the end of the file.
 const SLACK_BYTES_MIN: u64 = 1 << 20;
 
@@ -159,80 +149,6 @@ impl Head {
     /// Returns the cache of rows.
     pub(crate) fn cache(&self) -> &RowCache {
         &self.cache
-    }
-
-    /// Returns the number of rows that were found damaged.
-    pub(crate) fn damaged_rows(&self) -> u64 {
-        self.damage.iter().chain(&self.histogram_damage).map(|damage| damage.count()).sum()
-    }
-
-    /// Returns the number of holes that earlier runs stored, and of holes that were lost with a
-    /// whole head.
-    pub(crate) fn holes_from_before(&self) -> u64 {
-        let lost: usize = self.lost.read().iter().map(|lost| lost.stretches().len()).sum();
-        self.damage.iter().map(|damage| damage.holes_from_before()).sum::<u64>() + lost as u64
-    }
-
-    /// Returns the slots of a granularity whose rows were damaged or lost with a head, in this run
-    /// or an earlier one.
-    pub(crate) fn holes(&self, index: GranularityIndex) -> Vec<Range<UnixMillis>> {
-        let (damage, width_ms) = (&self.damage[index.0], self.widths_ms[index.0]);
-        let keys = damage.keys().into_iter().chain(self.histogram_damage[index.0].keys());
-        let mut slots: Vec<_> = keys.map(slot_of_key).collect();
-        slots.sort_unstable();
-        slots.dedup();
-        let mut holes = self.remembered_holes(index).stretches().to_vec();
-        holes.extend(slots.into_iter().map(|slot| slot..slot.plus(width_ms)));
-        holes
-    }
-
-    /// Returns the slots of a granularity whose damaged rows were replaced, or that were lost with
-    /// a head.
-    pub(crate) fn remembered_holes(&self, index: GranularityIndex) -> Holes {
-        let mut holes = self.damage[index.0].holes();
-        holes.add_all(&self.lost.read()[index.0]);
-        holes
-    }
-
-    /// Adds slots whose cells were lost with a head to the holes; the next truncation of the
-    /// journal stores them durably.
-    pub(crate) fn add_lost(&self, slots: &[InHead]) {
-        let mut lost = self.lost.write();
-        for (lost_slots, key) in lost.iter_mut().zip(&self.keys) {
-            let of_key = slots.iter().filter(|slots| slots.key == *key);
-            of_key.for_each(|slots| lost_slots.add_all(&slots.slots));
-        }
-    }
-
-    /// Stores durably which slots were lost with heads. Must be called before the head is written,
-    /// because after a write the head no longer looks older than the journal's last truncation.
-    pub(crate) fn keep_lost(&self) -> Result<(), StoreError> {
-        self.register.journal().keep_lost(&self.lost(), &self.presumed)
-    }
-
-    /// Forgets the slots of a granularity that were lost with heads before the time since which the
-    /// granularity is complete; the next truncation of the journal makes this durable.
-    pub(crate) fn forget_lost(&self, index: GranularityIndex, before: UnixMillis) {
-        self.lost.write()[index.0].forget_before(before);
-    }
-
-    /// Removes times of a granularity from the slots that were lost with heads, durably.
-    pub(crate) fn note_mended(
-        &self,
-        index: GranularityIndex,
-        mended: &[Range<UnixMillis>],
-    ) -> Result<(), StoreError> {
-        for range in mended {
-            self.lost.write()[index.0].remove(range);
-        }
-        self.keep_lost()
-    }
-
-    /// Returns the slots whose cells were lost with heads.
-    pub(crate) fn lost(&self) -> Vec<InHead> {
-        let lost = self.lost.read();
-        let by_key = self.keys.iter().zip(&*lost);
-        by_key.map(|(key, slots)| InHead { key: *key, slots: slots.clone() }).collect()
     }
 
     /// Returns the slots whose cells are in the head.
@@ -357,144 +273,9 @@ impl Head {
         Ok(())
     }
 
-    /// Sets the head aside and creates a new head if an error was caused by its damage. Returns
-    /// true in this case.
-    pub(crate) fn replace_if_damaged(&self, fault: &StoreError) -> Result<bool, StoreError> {
-        if !fault.is_damage_of(HEAD_FILE) {
-            return Ok(false);
-        }
-        let mut file = self.file.write();
-        if !file.is_damaged() {
-            // Another thread found the damage first, and has replaced the head.
-            return Ok(true);
-        }
-        self.register.set_aside(HEAD_FILE, fault)?;
-        // The first write to the new head makes it as new as the journal's last truncation, so the
-        // lost slots must be stored first.
-        let in_head = self.register.journal().in_head(&self.presumed)?;
-        let in_head = self.keys.iter().zip(in_head);
-        let slots = in_head.filter_map(|(key, slots)| Some(InHead { key: *key, slots: slots? }));
-        self.add_lost(&slots.collect::<Vec<_>>());
-        self.keep_lost()?;
-        *file = Arc::new(open_file(&self.medium, &self.names)?);
-        self.register.note(HEAD_FILE)?;
-        Ok(true)
-    }
-
     /// Runs a function while no transaction changes the file.
     pub(crate) fn while_unwritten<T>(&self, run: impl FnOnce() -> T) -> Result<T, StoreError> {
         let file = self.file.read().clone();
         file.while_unwritten(run)
     }
-}
-
-fn rows_name(granularity: &str) -> String {
-    format!("{ROWS_PREFIX}{granularity}")
-}
-
-/// Returns the name of a granularity's table of histograms.
-fn histograms_name(granularity: &str) -> String {
-    format!("{HISTOGRAMS_PREFIX}{granularity}")
-}
-
-fn rows_table(name: &str) -> TableDefinition<'_, u64, &'static [u8]> {
-    TableDefinition::new(name)
-}
-
-fn through(txn: &ReadTransaction, granularity: &str) -> Result<Option<u64>, StoreError> {
-    let meta = txn.open_table(META).map_err(fail("read"))?;
-    let value = |key: String| {
-        Ok::<_, StoreError>(meta.get(&*key).map_err(fail("read"))?.map(|guard| guard.value()))
-    };
-    let through = value(through_key(granularity))?;
-    if value(check_key(granularity))? == through.map(|through| checksum(&[through])) {
-        return Ok(through);
-    }
-    let problem = format!("the checksum of {} does not match", through_key(granularity));
-    Err(StoreError::Corrupt { file: HEAD_FILE.to_owned(), problem })
-}
-
-fn check_key(granularity: &str) -> String {
-    format!("through_check/{granularity}")
-}
-
-fn through_key(granularity: &str) -> String {
-    format!("through/{granularity}")
-}
-
-fn fail<E: Into<redb::Error>>(operation: &'static str) -> impl FnOnce(E) -> StoreError {
-    StoreError::redb(operation, HEAD_FILE)
-}
-
-/// Returns the key of a row: the slot's start in seconds, then the row's number. Slots begin at
-/// whole seconds.
-fn key(slot_start: i64, row: u32) -> u64 {
-    ((slot_start / 1000) as u64) << ROW_BITS | u64::from(row)
-}
-
-fn row_of_key(key: u64) -> u32 {
-    (key & ((1 << ROW_BITS) - 1)) as u32
-}
-
-/// Reads a row; `None` when it is damaged.
-///
-/// # Errors
-/// When the damage is found for the first time: it is then logged and counted.
-fn read_row<'a>(
-    damage: &Damage,
-    key: u64,
-    bytes: &'a [u8],
-) -> Result<Option<HeadRow<'a>>, StoreError> {
-    let row = HeadRow::parse(bytes, key);
-    if row.is_some() {
-        return Ok(row);
-    }
-    note_damage(damage, key, "samples")?;
-    Ok(None)
-}
-
-/// Notes that the `content` of a row is damaged.
-///
-/// # Errors
-/// When the damage is found for the first time: it is then logged and counted.
-fn note_damage(damage: &Damage, key: u64, content: &str) -> Result<(), StoreError> {
-    let (first_series, slot) = (series_at(row_of_key(key), 0).0, slot_of_key(key));
-    let is_new = damage.note(key, || {
-        tracing::error!(
-            file = HEAD_FILE,
-            first_series,
-            %slot,
-            "a row is damaged: the {content} in it are missing at its granularity"
-        );
-    });
-    if !is_new {
-        return Ok(());
-    }
-    let part = format!(
-        "the {content} of the row that begins with series {first_series}, in the slot at {slot},"
-    );
-    Err(StoreError::DamagedPart { file: HEAD_FILE.to_owned(), part })
-}
-
-fn slot_of_key(key: u64) -> UnixMillis {
-    UnixMillis((key >> ROW_BITS) as i64 * 1000)
-}
-
-/// Returns the starts of the slots within a range that have rows, ascending.
-fn slots(
-    rows: &impl ReadableTable<u64, &'static [u8]>,
-    range: Range<i64>,
-) -> Result<Vec<i64>, StoreError> {
-    let mut found = Vec::new();
-    let mut from = key(range.start.max(0), 0);
-    let end = key(range.end.clamp(0, UnixMillis::MAX.0), 0);
-    while from < end {
-        let mut next = rows.range(from..end).map_err(fail("read"))?;
-        let Some(entry) = next.next() else { break };
-        let (first, _) = entry.map_err(fail("read"))?;
-        let slot_start = (first.value() >> ROW_BITS) as i64 * 1000;
-        found.push(slot_start);
-        from = key(slot_start + 1000, 0);
-    }
-    Ok(found)
 }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use redb::{ReadableTable, TableHandle, WriteTransaction};
 
 use super::{
-    HISTOGRAMS_PREFIX, Head, META, OPTIONS, fail, rows_name, rows_table, slot_of_key, slots,
-    through,
+    Head, OPTIONS,
+    keys::{HISTOGRAMS_PREFIX, META, fail, rows_name, rows_table, slot_of_key, slots, through},
 };
 use crate::{
     model::{Granularity, UnixMillis},

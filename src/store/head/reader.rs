@@ -9,9 +9,8 @@ use redb::{ReadOnlyTable, ReadTransaction};
 
 use super::{
     cache::{RowCache, SlotRows},
-    fail, key, read_row,
+    keys::{fail, key, read_row, row_of_key, slots},
     row::HeadRow,
-    row_of_key, slots,
 };
 use crate::{
     model::{Cell, UnixMillis},

@@ -4,7 +4,10 @@
 
 use redb::{ReadableTable, Table, WriteTransaction};
 
-use super::{fail, histograms_name, key, read_row, row::HeadRowWriter, slots};
+use super::{
+    keys::{fail, histograms_name, key, read_row, slots},
+    row::HeadRowWriter,
+};
 use crate::{
     model::{Cell, SeriesId, UnixMillis},
     store::{

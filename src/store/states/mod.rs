@@ -2,8 +2,10 @@
 //!
 //! Must never know: the table of the rows.
 
+mod checkpointing;
 mod idle;
 mod readings_row;
+mod restoring;
 mod row;
 
 use std::{
@@ -18,9 +20,11 @@ use crate::{
         counter::{Reading, RememberedReadings},
         histogram_readings::HistogramIncrease,
     },
-    store::encoding::lanes::{SERIES_PER_ROW, row_of, series_at},
+    store::encoding::lanes::{SERIES_PER_ROW, row_of},
 };
+pub(crate) use checkpointing::EncodedRow;
 use idle::IdleCounters;
+pub(crate) use restoring::fuzz_rows;
 
 /// The states of all series, and the seen times of the series that are deduplicated by time.
 #[derive(Debug, Default)]
@@ -48,17 +52,6 @@ pub(crate) struct SeriesStates {
     images: BTreeMap<u32, EncodedRow>,
     /// The row that was marked last.
     marked: Option<u32>,
-}
-
-/// The encoded form of a row.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct EncodedRow {
-    pub(crate) row: u32,
-    pub(crate) states: Vec<u8>,
-    /// The seen times; empty when there are none.
-    pub(crate) seen: Vec<u8>,
-    /// The readings of histograms; `None` when the row never had any.
-    pub(crate) histograms: Option<Vec<u8>>,
 }
 
 impl SeriesStates {
@@ -242,175 +235,6 @@ impl SeriesStates {
         self.run_bytes = self.run_bytes + seen.run_bytes() - before;
         verdict
     }
-
-    #[inline]
-    fn mark(&mut self, series: SeriesId) {
-        let row = row_of(series);
-        if self.marked != Some(row) {
-            self.mark_row(row);
-        }
-    }
-
-    #[cold]
-    fn mark_row(&mut self, row: u32) {
-        self.marked = Some(row);
-        self.changed.insert(row);
-        if self.frozen.contains(&row) && !self.images.contains_key(&row) {
-            self.images.insert(row, self.encode(row));
-        }
-    }
-
-    /// Freezes the rows that changed, for a checkpoint: a frozen row is copied before it changes.
-    /// No other rows may be frozen.
-    pub(crate) fn freeze(&mut self) {
-        assert!(self.frozen.is_empty(), "one checkpoint at a time");
-        self.marked = None;
-        self.frozen = std::mem::take(&mut self.changed);
-    }
-
-    /// Returns up to `count` frozen rows from row `from` on, ascending.
-    pub(crate) fn frozen_rows(&self, from: u32, count: usize) -> Vec<EncodedRow> {
-        let rows = self.frozen.range(from..).take(count);
-        rows.map(|row| self.images.get(row).cloned().unwrap_or_else(|| self.encode(*row))).collect()
-    }
-
-    /// Ends the freeze after the rows were stored. Returns the copies, which the caller drops.
-    pub(crate) fn thaw(&mut self) -> BTreeMap<u32, EncodedRow> {
-        self.frozen.clear();
-        std::mem::take(&mut self.images)
-    }
-
-    fn encode(&self, row: u32) -> EncodedRow {
-        let range = self.range(row);
-        let states = &self.states[range.clone()];
-        let whole = self.idle.whole(row, states);
-        let states = row::encode(whole.as_deref().unwrap_or(states));
-        let mut seen = Vec::new();
-        let count = self.seen.len();
-        let times = &self.seen[range.start.min(count)..range.end.min(count)];
-        if times.iter().any(|times| !times.is_empty()) {
-            for times in times {
-                times.to_bytes(&mut seen);
-            }
-        }
-        let has_histograms = self.histogram_rows.contains(&row);
-        let histograms = has_histograms.then(|| {
-            let mut bytes = Vec::new();
-            let ids = series_at(row, 0)..series_at(row + 1, 0);
-            for (id, readings) in self.histograms.range(ids) {
-                readings_row::put_readings(id.0 as usize - range.start, readings, &mut bytes);
-            }
-            bytes
-        });
-        EncodedRow { row, states, seen, histograms }
-    }
-
-    /// Returns the state of a series and its seen times, as bytes that do not depend on other
-    /// series.
-    pub(crate) fn bytes_of(&self, series: SeriesId) -> Vec<u8> {
-        let (row, index) = (row_of(series), series.0 as usize);
-        let range = self.range(row);
-        let states = &self.states[range.clone()];
-        let whole = self.idle.whole(row, states);
-        let state = whole.as_deref().unwrap_or(states).get(index - range.start);
-        let mut bytes = state.map_or(Vec::new(), |state| row::encode(std::slice::from_ref(state)));
-        self.seen.get(index).unwrap_or(&SeenTimes::default()).to_bytes(&mut bytes);
-        if let Some(readings) = self.histograms.get(&series) {
-            readings_row::put_readings(index - range.start, readings, &mut bytes);
-        }
-        bytes
-    }
-
-    /// Restores a row of states; `None` when it is damaged.
-    pub(crate) fn restore_states(&mut self, row: u32, bytes: &[u8]) -> Option<()> {
-        let first = (row as usize).checked_mul(SERIES_PER_ROW)?;
-        // A stored row may lack series that were added later.
-        let states = self.states.get_mut(first..)?;
-        let count = states.len().min(SERIES_PER_ROW);
-        row::decode(bytes, &mut states[..count])
-    }
-
-    /// Restores the readings of histograms of a row; `None` when they are damaged.
-    pub(crate) fn restore_histograms(&mut self, row: u32, bytes: &[u8]) -> Option<()> {
-        self.histogram_rows.insert(row);
-        for (lane, readings) in readings_row::decode(bytes)? {
-            self.histogram_bytes += readings.bytes();
-            let before = self.histograms.insert(series_at(row, lane), readings);
-            self.histogram_bytes -= before.map_or(0, |before| before.bytes());
-        }
-        Some(())
-    }
-
-    /// Replaces a damaged row of readings of histograms: the series continue from their next
-    /// readings.
-    pub(crate) fn lose_histograms(&mut self, row: u32) {
-        self.histogram_rows.insert(row);
-        self.mark_row(row);
-    }
-
-    /// Replaces a damaged row of states. Its series count as sampled up to `latest`, and its
-    /// counters have no readings.
-    pub(crate) fn lose_states(&mut self, row: u32, latest: UnixMillis) {
-        for index in self.range(row) {
-            let times = self.seen.get(index).and_then(SeenTimes::latest);
-            let state = &mut self.states[index];
-            *state = SeriesState::restore(state.kind, times.unwrap_or(latest), None, None);
-        }
-        self.mark_row(row);
-    }
-
-    /// Replaces a damaged row of seen times. No time up to a series' latest sample counts as new.
-    pub(crate) fn lose_seen(&mut self, row: u32) {
-        let range = self.range(row);
-        if range.end > self.seen.len() {
-            self.seen.resize(range.end, SeenTimes::default());
-        }
-        for index in range {
-            if !self.states[index].is_fresh() {
-                self.seen[index] = SeenTimes::unknown_until(self.states[index].last_at);
-            }
-        }
-        self.mark_row(row);
-    }
-
-    /// Restores a row of seen times; `None` when it is damaged.
-    pub(crate) fn restore_seen(&mut self, row: u32, mut bytes: &[u8]) -> Option<()> {
-        let first = (row as usize).checked_mul(SERIES_PER_ROW)?;
-        let mut index = first;
-        while !bytes.is_empty() {
-            if index >= self.states.len() {
-                return None;
-            }
-            if index >= self.seen.len() {
-                self.seen.resize(index + 1, SeenTimes::default());
-            }
-            let seen = SeenTimes::from_bytes(&mut bytes)?;
-            self.run_bytes = self.run_bytes + seen.run_bytes() - self.seen[index].run_bytes();
-            self.seen[index] = seen;
-            index += 1;
-        }
-        (index - first <= SERIES_PER_ROW).then_some(())
-    }
-}
-
-/// Fuzz entry point: decodes bytes as rows.
-pub(crate) fn fuzz_rows(bytes: &[u8]) {
-    let mut states = SeriesStates::default();
-    (0..SERIES_PER_ROW).for_each(|_| states.add(Kind::Counter));
-    let restored = [states.restore_states(0, bytes), states.restore_seen(0, bytes)];
-    if restored.iter().all(Option::is_none) {
-        return;
-    }
-    states.observe(SeriesId(0), UnixMillis(5), 1.0, 0, UnixMillis(0));
-    states.note_time(SeriesId(0), UnixMillis(5), 600_000);
-    states.freeze();
-    let rows = states.frozen_rows(0, 2);
-    assert_eq!(rows.len(), 1);
-    let mut read = SeriesStates::default();
-    (0..SERIES_PER_ROW).for_each(|_| read.add(Kind::Counter));
-    assert_eq!(read.restore_states(0, &rows[0].states), Some(()));
-    assert_eq!(read.restore_seen(0, &rows[0].seen), Some(()));
-    assert_eq!(read.encode(0), rows[0]);
 }
 
 #[cfg(test)]

@@ -2,6 +2,9 @@
 //!
 //! Must never know: when a request is retried.
 
+mod outcome;
+mod renewal;
+
 use std::{
     sync::{
         Arc,
@@ -12,11 +15,9 @@ use std::{
 
 use granary_https::{FailureReason, Https, ReloadingAgent, RequestFailure, TrustOptions};
 use granary_protocol::{
-    ACCEPT_POST, BSON_MEDIA_TYPE, EnrollAnswer, ErrorAnswer, INGEST_PATH, IngestAnswer,
-    PACKED_HISTOGRAMS, PACKED_MEDIA_TYPE, PING_PATH, Ping, PingAnswer, PingBody, RENEW_KEY_HEADER,
-    RENEW_PATH,
+    ACCEPT_POST, BSON_MEDIA_TYPE, INGEST_PATH, PACKED_HISTOGRAMS, PACKED_MEDIA_TYPE, PING_PATH,
+    Ping, PingAnswer, PingBody, RENEW_KEY_HEADER,
 };
-use tracing::{info, warn};
 use ureq::{
     http::Response,
     http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, DATE, HeaderMap, RETRY_AFTER},
@@ -27,14 +28,14 @@ use crate::{
     reporting::totals::Failure,
     sending::{
         address::without_user,
-        key::{NewKeyFile, Token},
+        key::Token,
         request::{Body, Form},
     },
 };
+pub(crate) use outcome::RequestOutcome;
+use outcome::{outcome_of_answer, outcome_without_answer};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// The timeout of the request for the next key.
-const RENEW_TIMEOUT: Duration = Duration::from_secs(10);
 /// The maximum size of a response.
 const ANSWER_BYTES_MAX: u64 = 1024 * 1024;
 
@@ -44,36 +45,6 @@ const HAS_ANSWERED: u8 = 1;
 const READS_PACKED: u8 = 1 << 1;
 /// The daemon in use stores native histograms.
 const READS_HISTOGRAMS: u8 = 1 << 2;
-
-/// The name of the daemon's error when plain HTTP reaches its port of https.
-const TLS_REQUIRED: &str = "tls_required";
-
-/// The outcome of a request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum RequestOutcome {
-    /// The batches are on the daemon's disk.
-    Acknowledged(IngestAnswer),
-    /// The daemon does not know some refs: repeat the request with definitions.
-    UnknownRefs,
-    /// The daemon rejects the body for good.
-    Refused(String),
-    /// There is no valid response: the daemon may have accepted the batches. Send them again.
-    Unknown {
-        /// The cause.
-        cause: String,
-        /// The kind of the failure.
-        failure: Failure,
-    },
-    /// Retry later, and not before `after` if it is set.
-    Retry {
-        /// The delay that the daemon requested.
-        after: Option<Duration>,
-        /// The cause.
-        cause: String,
-        /// The kind of the failure.
-        failure: Failure,
-    },
-}
 
 /// A client for one or several daemons, of which one is in use; it sends one request at a time.
 #[derive(Debug)]
@@ -276,44 +247,6 @@ impl Client {
         outcome
     }
 
-    /// Renews the key in its file. The earlier key stays valid for a while. A failure is logged,
-    /// and the renewal is retried an hour later.
-    fn renew_key(&self) {
-        let Some(token) = &self.token else { return };
-        let Some(file) = token.file_to_renew() else { return };
-        // The new file is created first, so that the daemon replaces no key that cannot be written.
-        let renewed = match NewKeyFile::create(file) {
-            Err(cause) => Err(format!("cannot write a file next to it: {cause}")),
-            Ok(new) => match self.request_next_key(token) {
-                Ok(answer) => new.replace(&answer.token).map_err(|cause| cause.to_string()),
-                Err(cause) => {
-                    new.discard();
-                    Err(cause)
-                }
-            },
-        };
-        let file = file.display();
-        match renewed {
-            Ok(()) => info!(%file, "renewed the key"),
-            Err(cause) => warn!(%file, cause, "cannot renew the key before it expires"),
-        }
-    }
-
-    fn request_next_key(&self, token: &Token) -> Result<EnrollAnswer, String> {
-        let request = self.http.current().post(self.url_of(RENEW_PATH));
-        let request = request.header(AUTHORIZATION, token.authorization());
-        let sent = request.config().timeout_global(Some(RENEW_TIMEOUT)).build().send_empty();
-        let mut answer = sent.map_err(|cause| self.note_failure(&cause).text)?;
-        let status = answer.status().as_u16();
-        let text = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec();
-        let text = text.map_err(|cause| format!("status {status}: {cause}"))?;
-        if status != 200 {
-            return Err(format!("status {status}"));
-        }
-        serde_json::from_slice(&text)
-            .map_err(|cause| format!("status 200, but not the daemon's answer: {cause}"))
-    }
-
     /// Explains a failure. After a failure of TLS, the next request reads the files again.
     fn note_failure(&self, error: &ureq::Error) -> RequestFailure {
         let failure = RequestFailure::of(error, TrustOptions::Flags);
@@ -321,52 +254,6 @@ impl Client {
             self.http.note_failure();
         }
         failure
-    }
-}
-
-/// Classifies a request without a response: it was not sent, or its outcome is unknown.
-fn outcome_without_answer(
-    RequestFailure { reason, text: cause }: RequestFailure,
-) -> RequestOutcome {
-    let failure = Failure::NoAnswer(reason);
-    match reason {
-        FailureReason::Connect | FailureReason::Tls => {
-            RequestOutcome::Retry { after: None, cause, failure }
-        }
-        FailureReason::Timeout | FailureReason::Connection => {
-            RequestOutcome::Unknown { cause, failure }
-        }
-    }
-}
-
-/// Classifies a response by its status and body.
-fn outcome_of_answer(status: u16, after: Option<Duration>, body: &[u8]) -> RequestOutcome {
-    if status == 200 {
-        return match serde_json::from_slice(body) {
-            Ok(answer) => RequestOutcome::Acknowledged(answer),
-            Err(cause) => {
-                let cause = format!("status 200, but not the daemon's answer: {cause}");
-                RequestOutcome::Unknown { cause, failure: Failure::Answer }
-            }
-        };
-    }
-    let answer: Option<ErrorAnswer> = serde_json::from_slice(body).ok();
-    let error_name = answer.as_ref().map_or("", |answer| answer.error.as_str());
-    let message = answer.as_ref().map_or("", |answer| answer.message.as_str());
-    let cause = format!("status {status} {error_name} {message}").trim_end().to_owned();
-    match status {
-        409 if error_name == "unknown_refs" => RequestOutcome::UnknownRefs,
-        // A port of https refuses plain HTTP with 400, and so does a daemon when a proxy has added
-        // a second key. Neither response is about the batches.
-        400 if [TLS_REQUIRED, "two_keys"].contains(&error_name) => {
-            RequestOutcome::Retry { after, cause, failure: Failure::Answer }
-        }
-        400 if answer.is_none() => {
-            let cause = format!("{cause}, not from the daemon; does the port serve https?");
-            RequestOutcome::Retry { after, cause, failure: Failure::Answer }
-        }
-        400 | 413 => RequestOutcome::Refused(cause),
-        _ => RequestOutcome::Retry { after, cause, failure: Failure::Answer },
     }
 }
 
@@ -381,29 +268,6 @@ mod tests {
         {
             let client = Client::new(&[url.to_owned()], None, Https::default()).unwrap();
             assert_eq!((client.url().as_str(), client.daemon()), (expected, url));
-        }
-    }
-
-    #[test]
-    fn each_status_leads_to_its_outcome() {
-        let error = |word: &str| format!(r#"{{"error":"{word}","message":"m"}}"#).into_bytes();
-        let check = |status, body: &[u8], expected: fn(&RequestOutcome) -> bool| {
-            let outcome = outcome_of_answer(status, None, body);
-            assert!(expected(&outcome), "{status}: {outcome:?}");
-        };
-        let retry = |outcome: &RequestOutcome| matches!(outcome, RequestOutcome::Retry { .. });
-        let refused = |outcome: &RequestOutcome| matches!(outcome, RequestOutcome::Refused(_));
-        let answer = br#"{"accepted":3,"duplicates":1}"#;
-        check(200, answer, |o| matches!(o, RequestOutcome::Acknowledged(a) if a.accepted == 3));
-        check(200, b"<html>a login page</html>", |o| matches!(o, RequestOutcome::Unknown { .. }));
-        check(409, &error("unknown_refs"), |o| *o == RequestOutcome::UnknownRefs);
-        check(409, &error("something_else"), retry);
-        check(400, &error("malformed"), refused);
-        check(400, &error("tls_required"), retry);
-        check(400, b"<html>The plain HTTP request was sent to HTTPS port</html>", retry);
-        check(413, b"", refused);
-        for status in [301, 401, 404, 429, 500, 502, 503, 507] {
-            check(status, b"no json", retry);
         }
     }
 
