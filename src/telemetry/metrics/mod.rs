@@ -113,6 +113,8 @@ pub struct Metrics {
 const RELOADED_AT: &str = "granary_config_last_reload_success_timestamp_seconds";
 /// The number of evaluations of groups of rules that did not take place.
 const EVALUATIONS_MISSED: &str = "granary_rule_group_evaluations_missed_total";
+/// The number of notifications to each receiver.
+const RECEIVED: &str = "granary_receiver_notifications_total";
 
 impl Metrics {
     /// Registers all metrics.
@@ -167,11 +169,7 @@ impl Metrics {
             rule_samples_lost: counter(r, "granary_rule_samples_lost_total")?,
             alerts: gauges(r, "granary_alerts", &["state"])?,
             notifications: counters(r, "granary_notifications_total", &["outcome"])?,
-            receiver_notifications: counters(
-                r,
-                "granary_receiver_notifications_total",
-                &["receiver", "outcome"],
-            )?,
+            receiver_notifications: counters(r, RECEIVED, &["receiver", "outcome"])?,
             receiver_queue_length: gauges(r, "granary_receiver_queue_length", &["receiver"])?,
             receiver_queue_age: gauges(r, "granary_receiver_queue_age_seconds", &["receiver"])?,
             notification_groups: gauge(r, "granary_notification_groups")?,
