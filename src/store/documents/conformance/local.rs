@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::{Bench, FINE, HOUR, NOON, Subject, cell, claims::merge_hour, mark};
+use super::{Bench, FINE, HOUR, NOON, Subject, cell, histogram_claims::merge_hour, mark};
 use crate::{
     model::{Cell, Granularity, SeriesId, UnixMillis},
     store::{

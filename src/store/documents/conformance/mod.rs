@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
 mod claims;
+mod histogram_claims;
 mod histories;
 mod local;
 mod map;

@@ -37,8 +37,8 @@ pub(crate) struct HistogramSealer {
 }
 
 impl HistogramSealer {
-    /// Appends the histograms of a row over a span to a segment. Returns false, and appends nothing,
-    /// when they cannot be sealed.
+    /// Appends the histograms of a row over a span to a segment. Returns false, and appends
+    /// nothing, when they cannot be sealed.
     pub(crate) fn seal(
         &mut self,
         reader: &PartitionReader,

@@ -28,7 +28,7 @@ const MODE_BITS: u8 = 2;
 struct Chunk<'a> {
     cells: &'a [(u16, HistogramCell)],
     forms: Forms,
-    /// For each cell, its number of samples, and the positions of its forms.
+    /// The number of samples of each cell, and the positions of its forms.
     shapes: Vec<(u32, [u32; 3])>,
 }
 

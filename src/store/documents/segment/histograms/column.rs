@@ -36,7 +36,7 @@ impl Mode {
 pub(super) struct Part<'a> {
     pub(super) mode: Mode,
     pub(super) scale: Scale,
-    /// For each cell, its number of samples, and the positions of the forms.
+    /// The number of samples of each cell, and the positions of its forms.
     pub(super) cells: &'a [(u32, [u32; 3])],
     /// The position of the form of the column.
     pub(super) form: u32,

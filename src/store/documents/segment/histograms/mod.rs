@@ -43,8 +43,8 @@ fn put(cells: &[(u16, HistogramCell)], out: &mut Vec<u8>) {
     }
 }
 
-/// Visits the cells in a range of slots until the visitor breaks. `bytes` ends with [`PADDING`]. The
-/// cells before a damaged chunk are visited.
+/// Visits the cells in a range of slots until the visitor breaks. `bytes` ends with [`PADDING`].
+/// The cells before a damaged chunk are visited.
 pub(super) fn read(
     bytes: &[u8],
     times: &Times,

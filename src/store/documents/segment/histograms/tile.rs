@@ -16,13 +16,13 @@ use super::{
 };
 use crate::model::{Cell, Histogram, HistogramCell};
 
-/// The maximum number of bytes of the blocks of a tile. Only series with thousands of buckets, whose
-/// counts have nothing in common, need more.
+/// The maximum number of bytes of the blocks of a tile. Only series with thousands of buckets,
+/// whose counts have nothing in common, need more.
 const TILE_BYTES_MAX: usize = 128 << 20;
 
 impl TileWriter {
-    /// Adds the histograms of a series, ascending by slot. The lane must be higher than all previous
-    /// lanes. Returns false, and leaves the series out, when decoding would not restore the cells
+    /// Adds the histograms of a series, ascending by slot. The lane must be higher than all
+    /// previous lanes. Returns false, and leaves the series out, when decoding would not restore the cells
     /// exactly, or the tile would be too large.
     ///
     /// # Panics
@@ -82,8 +82,8 @@ impl TileHead {
     }
 }
 
-/// Returns whether two cells have the same content, bit by bit. A bucket without observations has no
-/// effect.
+/// Returns whether two cells have the same content, bit by bit. A bucket without observations has
+/// no effect.
 fn same(cell: &HistogramCell, other: &HistogramCell) -> bool {
     let numbers = |cell: &HistogramCell| (cell.n, cell.first_at, cell.last_at);
     let parts = |cell: &HistogramCell| [&cell.total, &cell.first, &cell.last].map(bytes);
