@@ -64,7 +64,8 @@ def start_nodes(folder, count, uri, database):
         home.mkdir()
         settings = ""
         if count:
-            settings = (f'[cluster]\nuri = "{uri}"\ndatabase = "{database}"\n'
+            server, _, query = uri.partition("?")
+            settings = (f'[cluster]\nuri = "{server.rstrip("/")}/{database}?{query}"\n'
                         f'replicas = {min(count, 3)}\nadvertise = "http://127.0.0.1:{port}"\n')
         (home / "granary.toml").write_text(settings)
         env = dict(os.environ, GRANARY__TELEMETRY__INTERVAL="")

@@ -129,7 +129,7 @@ fn admit(number: u16, wanted: WantedShards) -> Result<u16, String> {
     if begins_log && number > 1 {
         return Err(format!(
             "the store in the data directory was migrated or restored, so it needs a cluster with \
-             one shard, and the database has {number}: set cluster.database to an empty database, \
+             one shard, and the database has {number}: name an empty database in cluster.uri, \
              or empty the data directory"
         ));
     }

@@ -98,15 +98,17 @@ impl Cluster {
 
 fn start_node(mongodb: u16, settings: &str) -> Daemon {
     let mut node = Daemon::new(tempfile::tempdir().unwrap(), " ", "http", client());
-    configure(&node, mongodb, settings);
+    configure(&node, (mongodb, ""), settings);
     node.restart();
     node
 }
 
-/// Makes a daemon that does not run a node of a cluster.
-pub(super) fn configure(node: &Daemon, mongodb: u16, settings: &str) {
+/// Makes a daemon that does not run a node of a cluster, whose log is in a database of MongoDB; in
+/// the default one without a name.
+pub(super) fn configure(node: &Daemon, (mongodb, database): (u16, &str), settings: &str) {
     let settings = format!(
-        "[cluster]\nuri = 'mongodb://127.0.0.1:{mongodb}/?directConnection=true'\n{settings}\n\
+        "[cluster]\nuri = 'mongodb://127.0.0.1:{mongodb}/{database}?directConnection=true'\n\
+         {settings}\n\
          advertise = '{}'\n[storage]\ncheckpoint_interval = '1s'\n",
         node.url
     );

@@ -125,7 +125,7 @@ fn check_reload(cluster: &Cluster) {
         let path = "/api/v1/query?query=count(%7B__name__%3D~%22numbered%7Cwritten%22%7D)";
         request(&cluster.nodes[0].url, "GET", path, &[], "").unwrap()
     };
-    fs::write(&path, format!("{settings}[limits]\nquery_series_max = 1\n")).unwrap();
+    fs::write(&path, format!("{settings}[limits]\nquery_points_max = 40\n")).unwrap();
     signal(node, "-HUP");
     wait_until("the limit of a shard", || {
         let (status, answer) = status();
@@ -181,7 +181,7 @@ fn a_migrated_store_begins_a_cluster_with_one_shard_and_joins_none_with_several(
     let server = Server::start();
     let settings = "replicas = 1\nshards = 4";
     let mut first = migrated();
-    configure(&first, server.port, settings);
+    configure(&first, (server.port, ""), settings);
     first.restart();
     assert!(first.log().contains("cluster.shards = 4 has no effect"), "{}", first.log());
     assert_eq!(value(&first.url, "sum_over_time(numbered[1h])"), 7.0);
@@ -193,16 +193,16 @@ fn a_migrated_store_begins_a_cluster_with_one_shard_and_joins_none_with_several(
     assert_eq!(value(&first.url, "sum_over_time(numbered[1h])"), 7.0);
     drop(first);
 
-    let database = format!("{settings}\ndatabase = 'granary-others'");
+    let others = (server.port, "granary-others");
     let mut other = Daemon::new(tempfile::tempdir().unwrap(), " ", "http", client());
-    configure(&other, server.port, &database);
+    configure(&other, others, settings);
     other.restart();
     let mut second = migrated();
-    configure(&second, server.port, &database);
+    configure(&second, others, settings);
     let log = second.expect_failed_start();
-    assert!(log.contains("the database has 4: set cluster.database"), "{log}");
+    assert!(log.contains("the database has 4: name an empty database in cluster.uri"), "{log}");
     // The refused store began no log: it can begin that of an empty database.
-    configure(&second, server.port, &format!("{settings}\ndatabase = 'granary-empty'"));
+    configure(&second, (server.port, "granary-empty"), settings);
     second.restart();
     assert_eq!(value(&second.url, "sum_over_time(numbered[1h])"), 7.0);
 }
