@@ -20,10 +20,13 @@ impl ValueAxis {
     fn new(buckets: &[(f64, f64)]) -> Self {
         let is_log =
             buckets.iter().all(|(lower, upper)| *lower >= 0.0 || is_around_zero(*lower, *upper));
-        let drawn = buckets.iter().filter(|(lower, upper)| !is_around_zero(*lower, *upper));
         // Zero has no place on a logarithmic axis: its bucket is in the lowest line.
+        let has_place =
+            |lower: f64, upper: f64| !is_around_zero(lower, upper) && !(is_log && upper <= 0.0);
+        let drawn = buckets.iter().filter(|(lower, upper)| has_place(*lower, *upper));
         let low_of = |(lower, upper): &(f64, f64)| match *lower {
-            lower if is_log && lower <= 0.0 => upper / 2.0,
+            // Half of the smallest number would be zero.
+            lower if is_log && lower <= 0.0 => (upper / 2.0).max(f64::from_bits(1)),
             lower => lower,
         };
         let low = drawn.clone().map(low_of).fold(f64::INFINITY, f64::min);
@@ -161,16 +164,17 @@ mod tests {
             vec![(-4.0, -2.0)],
             vec![(-1e-9, 1e-9)],
             vec![(0.0, 0.0)],
+            vec![(0.0, 0.0), (1.0, 2.0)],
+            vec![(0.0, f64::from_bits(1)), (1.0, 2.0)],
             vec![finite(&(None, None))],
         ] {
             let axis = ValueAxis::new(&buckets);
             assert!(axis.low < axis.high && axis.middle().is_finite(), "{buckets:?}");
-            assert!(
-                line_shares(&axis, &buckets)
-                    .iter()
-                    .flatten()
-                    .all(|(line, part)| { *line < LINES && part.is_finite() })
-            );
+            for lines in line_shares(&axis, &buckets) {
+                assert!(lines.iter().all(|(line, _)| *line < LINES), "{buckets:?}");
+                let sum: f64 = lines.iter().map(|(_, part)| part).sum();
+                assert!((sum - 1.0).abs() < 1e-9, "{buckets:?}: {lines:?}");
+            }
         }
     }
 
