@@ -13,6 +13,7 @@ it("moves an offset behind an expression to its selectors", () => {
       'sum(a offset -5m * on (x) group_left (y) {b="c"} offset -5m > bool 1e3)',
     ],
     ["max_over_time(sum(m)[1h:5m]) offset 1d", "max_over_time(sum(m offset 1d)[1h:5m])"],
+    ['rate(m{host=~"$host"}[$w]) offset 1d', 'rate(m{host=~"$host"}[$w] offset 1d)'],
     ["topk(5, m) offset 1d + (n) offset 2d", "topk(5, m offset 1d) + (n offset 2d)"],
     [
       'label_replace(up, "a", "$1", "b", "(.*)") offset 1h',
@@ -35,6 +36,11 @@ it("leaves what has no plain meaning, and PromQL, as it is", () => {
     'label_replace(m, "a", "(b) offset 1h", "c", "d")',
     ") offset 1h",
     "sum(m) offset x",
+    "rate($metric[5m]) offset 1d",
+    "sum(${metric}) offset 1d",
+    "rate(${metric:raw}[5m]) offset 1d",
+    'sum(node_$x{host="a"}) offset 1d',
+    "topk($n, m) offset 1d",
   ])
     expect(withOffsetsInside(text), text).toBe(text);
 });

@@ -64,7 +64,7 @@ function behind(tokens: readonly string[], open: number, pair: "()" | "[]" | "{}
 
 /**
  * The tokens with an offset behind each selector; `undefined` if a part depends on the time of the
- * evaluation, or has an offset already.
+ * evaluation, has an offset already, or is a variable.
  */
 function withOffset(tokens: readonly string[], offset: string): string | undefined {
   const next = (from: number) => {
@@ -78,6 +78,8 @@ function withOffset(tokens: readonly string[], offset: string): string | undefin
     const following = tokens[next(at + 1)] ?? "";
     let end = at + 1;
     if (word === "offset" || word === "@") return undefined;
+    // The value of a variable may be a selector, or the end of the name before it.
+    if (token.startsWith("$")) return undefined;
     if (token === "[") end = behind(tokens, at, "[]");
     else if (LABEL_LISTS.includes(word)) {
       if (following === "(") end = behind(tokens, next(at + 1), "()");
