@@ -39,18 +39,59 @@ it("has the rate of a counter over two slots, and the group of a grouped query",
   );
 });
 
+it("has totals and percentiles of one slot", () => {
+  for (const [kind, display, expected] of [
+    ["counter", "total", 'increase(m{host="a"}[$__interval])'],
+    ["delta", "total", 'increase(m{host="a"}[$__interval])'],
+    ["histogram", "total", 'histogram_count(increase(m{host="a"}[$__interval]))'],
+    ["histogram", "avg_per_sec", 'histogram_count(rate(m{host="a"}[$__rate_interval]))'],
+    ["gaugehistogram", "total", 'histogram_count(sum_over_time(m{host="a"}[$__interval]))'],
+    ["histogram", "p90", 'histogram_quantile(0.9, increase(m{host="a"}[$__interval]))'],
+  ] as const)
+    expect(expressions([line("m", { host: "a" }, { kind, display })], metric("m"))).toEqual([
+      expected,
+    ]);
+});
+
+it("offers no lines whose display an expression lacks", () => {
+  for (const [kind, display] of [
+    ["gauge", "max"],
+    ["gauge", "min"],
+    ["gauge", "count"],
+    ["gauge", "total"],
+    ["counter", "max"],
+    ["histogram", "avg"],
+    ["gaugehistogram", "avg_per_sec"],
+  ] as const)
+    expect(expressions([line("m", {}, { kind, display })], metric("m")), display).toEqual([]);
+});
+
+it("offers a grouped line only when one query fits", () => {
+  const merged = [line("used", {}), line("used", {}, { key: "used #2" })];
+  const a = metric("used", { merge: true, tags: "host=a" });
+  const b = metric("used", { merge: true, tags: "host=b" });
+  expect(expressions(merged, a, b)).toEqual([]);
+  expect(expressions(merged.slice(0, 1), a, { ...b, hidden: true })).toEqual([
+    'avg(used{host="a"})',
+  ]);
+});
+
 it("offers no ghost lines, hidden queries and one of several results", () => {
   const promql = { display: "promql", kind: undefined };
   const results = [
-    line("", { host: "a" }, { ...promql, key: "up a" }),
-    line("", { host: "b" }, { ...promql, key: "up b" }),
-    line("", {}, { ...promql, key: "sum(up) value" }),
+    line("", { host: "a" }, { ...promql, key: 'up {host="a"}' }),
+    line("", { host: "b" }, { ...promql, key: 'up {host="b"}' }),
+    line("", {}, { ...promql, key: "sum(up) " }),
   ];
   const queries: PanelQuery[] = [
     { kind: "promql", expression: "up" },
     { kind: "promql", expression: "sum(up)" },
   ];
   expect(expressions(results, ...queries)).toEqual(["sum(up)"]);
+  // The expression of the line begins with another one.
+  const half = line("", {}, { ...promql, key: "sum(up) / 2 " });
+  const both: PanelQuery[] = [...queries, { kind: "promql", expression: "sum(up) / 2" }];
+  expect(expressions([half], ...both)).toEqual(["sum(up) / 2"]);
   expect(expressions([line("used", {}, { ghostOf: "x" })], metric("used"))).toEqual([]);
   expect(expressions([line("used", {})], metric("used", { hidden: true }))).toEqual([]);
 });

@@ -1,6 +1,6 @@
 /** Arithmetic of two drawn series, as an expression of PromQL. Pure. */
-import type { Display, MetricQuery, PanelQuery, PromqlQuery } from "../../api/types";
-import type { DrawnSeries } from "../../chart/data";
+import type { Display, Kind, MetricQuery, PanelQuery, PromqlQuery } from "../../api/types";
+import { seriesName, type DrawnSeries } from "../../chart/data";
 import { namesOf, selectionOf, type Selection } from "../../queries/tags";
 import { metricExpression } from "../../rules/draft";
 
@@ -19,12 +19,24 @@ export interface Operand {
   expression: string;
 }
 
-/** The window of rates: two slots of the chart. */
+/** The window of rates is two slots of the chart; a total has the observations of one slot. */
 const RATE_WINDOW = "$__rate_interval";
+const SLOT_WINDOW = "$__interval";
+
+/** The displays that an expression has, too, beside percentiles of histograms. */
+const WRITABLE: Partial<Record<Kind, readonly string[]>> = {
+  gauge: ["avg", "avg_per_sec"],
+  counter: ["avg_per_sec", "sum_per_sec", "total"],
+  delta: ["avg_per_sec", "total"],
+  histogram: ["avg_per_sec", "total"],
+  deltahistogram: ["avg_per_sec", "total"],
+  gaugehistogram: ["total"],
+};
 
 /**
  * The drawn series with an expression that has exactly this series as its result. A series among
- * several of an expression has none, because PromQL does not select in results.
+ * several of an expression has none, because PromQL does not select in results; nor has one whose
+ * query is not certain, or whose display an expression lacks.
  */
 export function operandsOf(
   series: readonly DrawnSeries[],
@@ -45,8 +57,8 @@ function expressionOfResult(
   drawn: readonly DrawnSeries[],
   queries: readonly PanelQuery[],
 ): string | undefined {
-  const isOf = (query: PromqlQuery, { key, display }: DrawnSeries) =>
-    display === "promql" && key.startsWith(`${query.expression} `);
+  const isOf = ({ expression }: PromqlQuery, { key, display, metric, tags }: DrawnSeries) =>
+    display === "promql" && key === `${expression} ${seriesName(metric, tags)}`;
   const query = queries
     .filter((query) => query.kind === "promql")
     .find((query) => !query.hidden && isOf(query, line));
@@ -59,29 +71,39 @@ function expressionOfSeries(
   drawn: readonly DrawnSeries[],
   queries: readonly PanelQuery[],
 ): string | undefined {
-  const query = queries
+  const fitting = queries
     .filter((query) => query.kind === "metric")
-    .find((query) => !query.hidden && mayDraw(query, line));
-  if (!query) return undefined;
+    .filter((query) => !query.hidden && mayDraw(query, line));
+  const [query] = fitting;
+  if (!query || !isWritable(line)) return undefined;
+  // A grouped line does not tell which series are merged in it.
+  if (fitting.length > 1 && fitting.some(isGrouped)) return undefined;
   const number = {
     kind: line.kind,
     display: line.display as Display,
-    window: RATE_WINDOW,
+    window: line.display.endsWith("_per_sec") ? RATE_WINDOW : SLOT_WINDOW,
   };
-  const isGrouped = query.merge === true || namesOf(query.group_by).length > 0;
-  const tags: Selection = isGrouped
+  const tags: Selection = isGrouped(query)
     ? new Map([...selectionOf(query.tags), ...Object.entries(line.tags)])
     : new Map([...otherTags(line, drawn), ...Object.entries(line.tags)]);
   return metricExpression(query, tags, number);
 }
 
+function isWritable({ kind, display }: DrawnSeries): boolean {
+  if (!kind) return false;
+  const isPercentile = kind.endsWith("histogram") && /^p\d/.test(display);
+  return isPercentile || (WRITABLE[kind]?.includes(display) ?? false);
+}
+
+const isGrouped = ({ merge, group_by }: MetricQuery) =>
+  merge === true || namesOf(group_by).length > 0;
+
 /** Returns true if a series can be a result of the query: grouped series have only these tags. */
 function mayDraw(query: MetricQuery, { metric, tags }: DrawnSeries): boolean {
   if (query.metric !== metric) return false;
   const names = namesOf(query.group_by);
-  const isGrouped = query.merge === true || names.length > 0;
   const selection = selectionOf(query.tags);
-  return isGrouped
+  return isGrouped(query)
     ? Object.keys(tags).every((name) => names.includes(name))
     : [...selection].every(([name, value]) => tags[name] === value);
 }
