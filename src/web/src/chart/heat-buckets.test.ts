@@ -50,6 +50,45 @@ describe("a heat map of histograms", () => {
     });
   });
 
+  it("divides a bucket by the width of its parts, and keeps buckets without width", () => {
+    const whole: Distribution = {
+      bounds: [
+        [0, 0],
+        [0, 8],
+        [8, 64],
+      ],
+      counts: [[5, 8, 6]],
+    };
+    const parts: Distribution = {
+      bounds: [
+        [0, 2],
+        [2, 16],
+        [16, 64],
+      ],
+      counts: [[1, 0, 0]],
+    };
+    const grid = bucketGrid([line(whole), line(parts)], [true, true]);
+    expect(grid?.rows).toEqual([
+      [0, 0],
+      [0, 2],
+      [2, 8],
+      [8, 16],
+      [16, 64],
+    ]);
+    const [counts = []] = grid?.counts ?? [];
+    [5, 3, 6, 2, 4].forEach((expected, row) => expect(counts[row]).toBeCloseTo(expected));
+    expect(counts.reduce((sum, count) => sum + count, 0)).toBeCloseTo(20);
+  });
+
+  it("has finite edges", () => {
+    const bounds: Distribution["bounds"] = [
+      [null, -Number.MAX_VALUE],
+      [Number.MAX_VALUE, null],
+    ];
+    const grid = bucketGrid([line({ bounds, counts: [] })], [true]);
+    expect(grid?.rows.flat().every(Number.isFinite)).toBe(true);
+  });
+
   it("has an axis for all cells; zero has no place on a logarithmic one", () => {
     const withZero: Distribution = { bounds: [[-1e-9, 1e-9], ...fine.bounds], counts: [] };
     const grid = {

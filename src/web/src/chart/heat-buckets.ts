@@ -19,10 +19,13 @@ export interface BucketGrid {
   counts: number[][];
 }
 
+const clamped = (value: number, least: number, most: number) =>
+  Math.min(Math.max(value, least), most);
+
 /** A bucket with finite edges: an infinite bucket extends by its other edge. */
 function edgesOf([lower, upper]: [number | null, number | null]): [number, number] {
-  if (lower === null) return [Math.min(0, 2 * (upper ?? 0)), upper ?? 0];
-  return [lower, upper ?? Math.max(0, 2 * lower)];
+  if (lower === null) return [clamped(2 * (upper ?? 0), -Number.MAX_VALUE, 0), upper ?? 0];
+  return [lower, upper ?? clamped(2 * lower, 0, Number.MAX_VALUE)];
 }
 
 /** The cells of the shown histograms; `undefined` when no series has a distribution. */
@@ -42,32 +45,51 @@ export function bucketGrid(
   return joinedGrid([first, ...others]);
 }
 
-/** Divides the buckets of all distributions at all their edges. */
+/** Divides the buckets of all distributions at all their edges, by the width of the parts. */
 function joinedGrid(distributions: readonly Distribution[]): BucketGrid {
-  const buckets = distributions.flatMap(({ bounds }) => bounds.map(edgesOf));
-  const edges = [...new Set(buckets.flat())].sort((a, b) => a - b);
-  const isCovered = ([lower, upper]: [number, number]) =>
-    buckets.some(([from, to]) => from <= lower && upper <= to);
-  const rows = edges
-    .slice(1)
-    .map((upper, k): [number, number] => [edges[k] ?? upper, upper])
-    .filter(isCovered);
+  const rows = joinedRows(distributions.flatMap(({ bounds }) => bounds.map(edgesOf)));
   const counts: number[][] = (distributions[0]?.counts ?? []).map(() => []);
   for (const { bounds, counts: ofSlots } of distributions) {
-    bounds.map(edgesOf).forEach(([from, to], bucket) => {
-      const inside = rows.flatMap(([lower, upper], row) =>
-        from <= lower && upper <= to ? [row] : [],
-      );
+    bounds.map(edgesOf).forEach((edges, bucket) => {
+      const parts = partsOf(edges, rows);
       ofSlots.forEach((slot, k) => {
         const joined = counts[k];
         if (!joined || slot.length === 0) return;
         if (joined.length === 0) joined.push(...rows.map(() => 0));
-        const part = (slot[bucket] ?? 0) / inside.length;
-        for (const row of inside) joined[row] = (joined[row] ?? 0) + part;
+        for (const [row, part] of parts)
+          joined[row] = (joined[row] ?? 0) + (slot[bucket] ?? 0) * part;
       });
     });
   }
   return { rows, counts };
+}
+
+/** The rows between neighbouring edges inside of buckets, and those of buckets without width. */
+function joinedRows(buckets: readonly [number, number][]): [number, number][] {
+  const edges = [...new Set(buckets.flat())].sort((a, b) => a - b);
+  const isCovered = ([lower, upper]: [number, number]) =>
+    buckets.some(([from, to]) => from <= lower && upper <= to);
+  const points = new Set(buckets.filter(([from, to]) => from === to).map(([at]) => at));
+  return edges.flatMap((lower, k) => {
+    const upper = edges[k + 1];
+    const above: [number, number][] = upper === undefined ? [] : [[lower, upper]];
+    const point: [number, number][] = points.has(lower) ? [[lower, lower]] : [];
+    return [...point, ...above.filter(isCovered)];
+  });
+}
+
+/** The rows inside of a bucket, with the part of its observations in each; the sum is 1. */
+function partsOf([from, to]: [number, number], rows: readonly [number, number][]) {
+  // The halves avoid an overflow of the width.
+  const place = from > 0 ? Math.log : (value: number) => value / 2;
+  const inside = rows.flatMap(([lower, upper], row) =>
+    from <= lower && upper <= to ? [{ row, width: place(upper) - place(lower) }] : [],
+  );
+  const sum = inside.reduce((sum, { width }) => sum + width, 0);
+  return inside.map(({ row, width }): [number, number] => [
+    row,
+    sum > 0 ? width / sum : 1 / inside.length,
+  ]);
 }
 
 /** True for a bucket around zero, which has no place on a logarithmic axis. */
