@@ -13,12 +13,12 @@ export function comparisonItems(
   live: LiveChart,
   changeState: (next: Partial<ChartState>) => void,
 ): MenuItem[] {
-  const isStacked = live.isStacked.value;
+  const isImpossible = live.isStacked.value || live.hasCells.value;
   const chosen = live.comparison.value;
   const item = (value: Comparison, label: string): MenuItem => ({
     label: `Compare with ${label}`,
     checked: chosen === value,
-    disabled: isStacked,
+    disabled: isImpossible,
     onSelect: () => changeState({ compare: chosen === value ? undefined : value }),
   });
   const releases = releasesOf(live);
@@ -31,7 +31,7 @@ export function comparisonItems(
     {
       label: "Difference",
       checked: live.isDifference.value,
-      disabled: isStacked || chosen === undefined,
+      disabled: isImpossible || chosen === undefined,
       onSelect: () => changeState({ diff: !live.isDifference.peek() }),
     },
   ];

@@ -58,6 +58,13 @@ it("is left out for many series, and without earlier values", () => {
   expect(withGhosts(data, undefined, "1d")).toBe(data);
 });
 
+it("does not compare cells of histograms, and keeps them", () => {
+  const distribution = { bounds: [[1, 2] as [number, number]], counts: [[1], [2], [3]] };
+  const now = chart(NOW, { ...line("a", [1, 2, 3]), distribution });
+  const before = chart(NOW - DAY, line("a", [1, 2, 3]));
+  expect(withDifference(withGhosts(now, before, "1d"), "1d")).toEqual(now);
+});
+
 it("names the change", () => {
   const data = withGhosts(
     chart(NOW, line("a", [12, 5, 0])),

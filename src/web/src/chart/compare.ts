@@ -92,6 +92,8 @@ export function withGhosts(
 ): ChartData {
   const alignment = comparison && alignmentOf(data.window, comparison);
   if (!earlier || !comparison || !alignment) return data;
+  // Cells have no earlier cells to compare with.
+  if (data.series.some(({ distribution }) => distribution)) return data;
   const total = data.series.length + data.rest.length;
   if (total > GHOSTS_MAX) {
     const note = `more than ${GHOSTS_MAX} series are not compared: filter by tags`;
@@ -107,7 +109,7 @@ export function withGhosts(
       const index = indexAt(time, k);
       return index === undefined ? null : past.values[index];
     });
-    const { band: _, lower: _lower, distribution: _distribution, ...line } = series;
+    const { band: _, lower: _lower, ...line } = series;
     const key = `${series.key} ${comparison}`;
     return [{ ...line, key, label: `${series.label}, ${label}`, ghostOf: series.key, values }];
   });
@@ -131,18 +133,16 @@ export function withDifference(data: ChartData, comparison: Comparison | undefin
   const ghosts = new Map(data.series.map((series) => [series.ghostOf, series]));
   if (!comparison || data.series.every(({ ghostOf }) => ghostOf === undefined)) return data;
   const label = comparisonLabel(comparison, data.window);
-  const series = data.series.flatMap(
-    ({ band: _, distribution: _cells, ...line }): DrawnSeries[] => {
-      const ghost = line.ghostOf === undefined ? ghosts.get(line.key) : undefined;
-      if (!ghost) return [];
-      const values = line.values.map((value, k) => {
-        const before = ghost.values[k];
-        return typeof value === "number" && typeof before === "number" ? value - before : null;
-      });
-      const key = `${line.key} minus ${comparison}`;
-      return [{ ...line, key, label: `${line.label}, minus ${label}`, values }];
-    },
-  );
+  const series = data.series.flatMap(({ band: _, ...line }): DrawnSeries[] => {
+    const ghost = line.ghostOf === undefined ? ghosts.get(line.key) : undefined;
+    if (!ghost) return [];
+    const values = line.values.map((value, k) => {
+      const before = ghost.values[k];
+      return typeof value === "number" && typeof before === "number" ? value - before : null;
+    });
+    const key = `${line.key} minus ${comparison}`;
+    return [{ ...line, key, label: `${line.label}, minus ${label}`, values }];
+  });
   return { ...data, series };
 }
 

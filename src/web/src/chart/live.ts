@@ -65,7 +65,10 @@ export class LiveChart implements Follower {
   readonly comparison: ReadonlySignal<Comparison | undefined>;
   /** True if the chart draws the difference from the earlier time. */
   readonly isDifference: ReadonlySignal<boolean>;
-  /** True if the chart has enough lines to be a heat map, unless the reader chose otherwise. */
+  /**
+   * True if the chart has enough lines to be a heat map, or its spec is one, unless the reader
+   * chose otherwise. For histograms the spec alone decides.
+   */
   readonly isHeatByDefault: ReadonlySignal<boolean>;
   readonly isHeat: ReadonlySignal<boolean>;
   /** The legend; the same object while all rows are equal. */
@@ -96,18 +99,23 @@ export class LiveChart implements Follower {
     this.state = steady(() => readState(address.value.params, id.value));
     this.comparison = computed(() => {
       const { stacked, compare } = this.state.value;
-      return (stacked ?? this.spec.value.stacked) ? undefined : compare;
+      const isOfLines = !(stacked ?? this.spec.value.stacked) && !this.hasCells.value;
+      return isOfLines ? compare : undefined;
     });
     this.isDifference = computed(
       () => this.comparison.value !== undefined && this.state.value.diff,
     );
+    const series = computed(() => this.loader.data.value?.series ?? []);
+    const isOfHistograms = computed(() =>
+      series.value.every(({ kind }) => kind?.endsWith("histogram")),
+    );
     // A heat map of histograms requests their distribution.
     const loadedSpec = computed(() => {
       const { heat } = this.state.value;
-      return heat === undefined ? this.spec.value : { ...this.spec.value, heat };
+      const isPassed = heat !== undefined && isOfHistograms.value;
+      return isPassed ? { ...this.spec.value, heat } : this.spec.value;
     });
     this.loader = new Loader(frame, loadedSpec, this.comparison, this.isDifference);
-    const series = computed(() => this.loader.data.value?.series ?? []);
     this.hasCells = computed(() => series.value.some(({ distribution }) => distribution));
     this.isStacked = computed(
       () => !this.hasCells.value && (this.state.value.stacked ?? this.spec.value.stacked),
@@ -120,7 +128,9 @@ export class LiveChart implements Follower {
     this.isHeatByDefault = computed(() => {
       const restCount = this.loader.data.value?.rest.length ?? 0;
       const shownCount = this.rows.value.filter(({ shown }) => shown).length;
-      const isMany = shownCount + (this.hasRest ? restCount : 0) > LINES_MAX;
+      // The reader chooses between percentiles and the distribution.
+      const hasChoice = isOfHistograms.value && this.spec.value.display === undefined;
+      const isMany = !hasChoice && shownCount + (this.hasRest ? restCount : 0) > LINES_MAX;
       return !this.isStacked.value && (isMany || this.spec.value.heat);
     });
     this.isHeat = computed(
