@@ -44,12 +44,12 @@ export function listen(root: HTMLElement, gestures: Gestures): () => void {
   listenFor("pointerdown", (event) => {
     const { left, top } = root.getBoundingClientRect();
     if (event.button !== 0) return;
-    if (threshold.begin(event.clientY - top)) {
-      root.setPointerCapture(event.pointerId);
-      return;
-    }
     if (event.pointerType === "touch") {
       frame.cursor.move({ time: plot.timeAt(event.clientX - left), source, byKeys: false });
+      return;
+    }
+    if (threshold.begin(event.clientY - top)) {
+      root.setPointerCapture(event.pointerId);
       return;
     }
     root.setPointerCapture(event.pointerId);
@@ -60,7 +60,7 @@ export function listen(root: HTMLElement, gestures: Gestures): () => void {
     drag.end();
   });
   listenFor("pointercancel", () => {
-    threshold.end();
+    threshold.cancel();
     drag.cancel();
   });
   listenFor("pointerleave", () => {
@@ -130,6 +130,8 @@ class Drag {
 class ThresholdDrag {
   private limits: { low: number; high: number } | undefined;
   private value: number | undefined;
+  /** The value at the start of a drag. */
+  private initial: number | undefined;
 
   constructor(private readonly gestures: Gestures) {}
 
@@ -140,6 +142,7 @@ class ThresholdDrag {
     if (!movable || !isOnThreshold(plot, movable.value, y)) return false;
     this.limits = limitsOf(plot);
     this.value = undefined;
+    this.initial = movable.value;
     return true;
   }
 
@@ -157,6 +160,13 @@ class ThresholdDrag {
     const value = this.value;
     this.limits = this.value = undefined;
     if (value !== undefined) this.gestures.threshold()?.onEnd(value);
+  }
+
+  /** Moves the line back. */
+  cancel(): void {
+    if (this.value !== undefined && this.initial !== undefined)
+      this.gestures.threshold()?.onEnd(this.initial);
+    this.limits = this.value = undefined;
   }
 }
 
