@@ -161,7 +161,10 @@ function logRange(min: number | null, max: number | null): [number, number] {
 
 /** The powers of ten among ticks: a line for each tick would hide the cells of a heat map. */
 function decadesOf(splits: readonly number[]): (number | null)[] {
-  const isDecade = (split: number) => Math.abs(Math.log10(split) % 1) < 1e-9;
+  const isDecade = (split: number) => {
+    const power = Math.log10(split);
+    return Math.abs(power - Math.round(power)) < 1e-9;
+  };
   return splits.filter(isDecade).length < 2
     ? [...splits]
     : splits.map((split) => (isDecade(split) ? split : null));

@@ -61,4 +61,6 @@ it("writes a comparison with another threshold", () => {
   expect(comparison && withThreshold(comparison, 9.5)).toBe(
     'avg by (host) (load{dc="a > b"}) >= 9.5',
   );
+  const commented = comparisonOf("load # of a minute\n> 8");
+  expect(commented && withThreshold(commented, 9)).toBe("load # of a minute\n> 9");
 });

@@ -50,7 +50,8 @@ export function comparisonOf(expression: string): Comparison | undefined {
 
 /** The expression of a comparison with another number. */
 export function withThreshold({ text, operator }: Comparison, value: number): string {
-  return `${text} ${operator} ${value}`;
+  // A comment ends with its line.
+  return `${text}${text.includes("#") ? "\n" : " "}${operator} ${value}`;
 }
 
 /** Quoted texts, then contents of brackets, from the innermost. */
