@@ -1,5 +1,6 @@
 /** A dialog that acknowledges alerts, and a button that withdraws the acknowledgement. */
 import { useSignal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
 import { api, now } from "../../api/client";
 import type { Alert } from "../../api/types";
 import { author } from "../../app/author";
@@ -13,6 +14,8 @@ import { zoneShown } from "../../app/moment";
 interface Props {
   /** The alerts; one entry can be the labels of several alerts. */
   alerts: readonly Pick<Alert, "labels" | "acknowledged">[];
+  /** The alerts that are covered, if others than the listed ones may be. */
+  coverage?: ComponentChildren;
   onClose: () => void;
   onDone: () => void;
 }
@@ -24,28 +27,34 @@ function isPast(end: number | undefined): boolean {
 const COMMENT_MAX = 1000;
 
 /** Acts on one alert after the other; an error reports how many are done. */
-async function forEach<T>(alerts: readonly T[], act: (alert: T) => Promise<unknown>) {
+async function forEach<T>(
+  alerts: readonly T[],
+  act: (alert: T) => Promise<unknown>,
+  onPart: () => void,
+) {
   for (const [done, alert] of alerts.entries()) {
     try {
       await act(alert);
     } catch (cause) {
       if (alerts.length === 1) throw cause;
+      if (done > 0) onPart();
       throw new Error(`${done} of ${alerts.length} alerts are done. ${causeText(cause)}`);
     }
   }
 }
 
-export function AcknowledgeDialog({ alerts, onClose, onDone }: Props) {
-  const [{ labels, acknowledged } = { labels: {} }, ...others] = alerts;
+export function AcknowledgeDialog({ alerts, coverage, onClose, onDone }: Props) {
+  const [first, ...others] = alerts;
   const isOne = others.length === 0;
+  const acknowledged = isOne ? first?.acknowledged : undefined;
   const comment = useSignal(acknowledged?.comment ?? "");
   const zone = zoneShown();
   const until = useSignal(acknowledged?.until ? fieldValue(zone, acknowledged.until) : "");
   const { busy, error, run } = useAttempt();
   const end = instantOfValue(zone, until.value);
-  const runAndClose = (change: () => Promise<unknown>) =>
+  const runAndClose = (act: (alert: Props["alerts"][number]) => Promise<unknown>) =>
     void run(async () => {
-      await change();
+      await forEach(alerts, act, onDone);
       onDone();
       onClose();
     });
@@ -53,17 +62,15 @@ export function AcknowledgeDialog({ alerts, onClose, onDone }: Props) {
     <FormDialog
       title={
         isOne
-          ? `Acknowledge ${labels["alertname"] ?? "the alert"}`
+          ? `Acknowledge ${first?.labels["alertname"] ?? "the alert"}`
           : `Acknowledge ${alerts.length.toLocaleString("en")} alerts`
       }
       action="Acknowledge"
       isReady={!busy.value && author.value.trim() !== "" && !isPast(end)}
       error={isPast(end) ? "This time is in the past." : error.value}
       onSubmit={() =>
-        runAndClose(() =>
-          forEach(alerts, (one) =>
-            api.acknowledge(one.labels, author.value.trim(), comment.value.trim(), end),
-          ),
+        runAndClose((one) =>
+          api.acknowledge(one.labels, author.value.trim(), comment.value.trim(), end),
         )
       }
       onClose={onClose}
@@ -73,15 +80,14 @@ export function AcknowledgeDialog({ alerts, onClose, onDone }: Props) {
             type="button"
             class="button"
             disabled={busy.value}
-            onClick={() =>
-              runAndClose(() => forEach(alerts, (one) => api.withdrawAcknowledgement(one.labels)))
-            }
+            onClick={() => runAndClose((one) => api.withdrawAcknowledgement(one.labels))}
           >
             Withdraw {isOne ? "acknowledgement" : "acknowledgements"}
           </button>
         )
       }
     >
+      {coverage}
       <AuthorField label="Name" isFirst />
       <TextField
         label="Comment"

@@ -1,5 +1,12 @@
 import { expect, it } from "vitest";
-import { CHOSEN_MAX, matchersOfAll, meetsAll, NOTHING_CHOSEN, withClick } from "./chosen";
+import {
+  CHOSEN_MAX,
+  coveredBy,
+  matchersOfAll,
+  meetsAll,
+  NOTHING_CHOSEN,
+  withClick,
+} from "./chosen";
 
 const ORDER = ["a", "b", "c", "d"];
 const click = (choice: typeof NOTHING_CHOSEN, key: string, isRange = false) =>
@@ -45,6 +52,18 @@ it("covers all chosen alerts by one list of matchers", () => {
   expect(meetsAll(matchers, { alertname: "High", host: "web2", mount: "/" })).toBe(true);
   expect(meetsAll(matchers, { alertname: "High", host: "webx1", mount: "/" })).toBe(false);
   expect(meetsAll(matchers, { alertname: "Low", host: "web2" })).toBe(false);
+});
+
+it("covers alerts that have all labels of an acknowledged one", () => {
+  const isCovered = coveredBy([
+    { alertname: "High", host: "a" },
+    { alertname: "High", host: "b", mount: "/" },
+  ]);
+  expect(isCovered({ alertname: "High", host: "a" })).toBe(true);
+  expect(isCovered({ alertname: "High", host: "a", mount: "/" })).toBe(true);
+  expect(isCovered({ alertname: "High", host: "b" })).toBe(false);
+  expect(isCovered({ alertname: "High", host: "b", mount: "/", dc: "x" })).toBe(true);
+  expect(isCovered({ host: "a" })).toBe(false);
 });
 
 it("leaves a pattern that JavaScript does not know unchecked", () => {

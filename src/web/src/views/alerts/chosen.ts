@@ -51,6 +51,26 @@ export function matchersOfAll(alerts: readonly Tags[]): SilenceMatcher[] {
 
 const rank = (name: string) => (name === "alertname" ? 0 : 1);
 
+/**
+ * Makes the test whether an acknowledgement of alerts with these labels covers another alert: that
+ * has all labels of one of them. Alerts differ by few sets of names, so a lookup for each set is
+ * enough.
+ */
+export function coveredBy(alerts: readonly Tags[]): (labels: Tags) => boolean {
+  const keyOf = (names: readonly string[], labels: Tags) =>
+    JSON.stringify(names.map((name) => labels[name] ?? null));
+  const keysOfNames = new Map<string, { names: string[]; keys: Set<string> }>();
+  for (const labels of alerts) {
+    const names = Object.keys(labels).sort();
+    const id = JSON.stringify(names);
+    const known = keysOfNames.get(id) ?? { names, keys: new Set() };
+    known.keys.add(keyOf(names, labels));
+    keysOfNames.set(id, known);
+  }
+  return (labels) =>
+    [...keysOfNames.values()].some(({ names, keys }) => keys.has(keyOf(names, labels)));
+}
+
 /** Returns true if labels meet all matchers; `undefined` if a pattern cannot be checked here. */
 export function meetsAll(matchers: readonly SilenceMatcher[], labels: Tags): boolean | undefined {
   try {

@@ -3,7 +3,8 @@ import { useSignal } from "@preact/signals";
 import { countWithNoun } from "../../model/words";
 import { Icon } from "../../parts/icon";
 import { AcknowledgeDialog } from "./acknowledge-dialog";
-import { CHOSEN_MAX, NOTHING_CHOSEN, withClick, type Choice } from "./chosen";
+import { CHOSEN_MAX, coveredBy, NOTHING_CHOSEN, withClick, type Choice } from "./chosen";
+import { Coverage } from "./coverage";
 import { ownLabels, type ListedAlert } from "./listed";
 import { SilenceDialog } from "./silence-dialog";
 
@@ -56,6 +57,13 @@ export function AlertChoice({ row, selection }: { row: ListedAlert; selection: S
   );
 }
 
+/** An open dialog, with the alerts of that moment: the list changes while it is open. */
+interface OpenDialog {
+  what: "silence" | "acknowledge";
+  rows: readonly ListedAlert[];
+  active: readonly ListedAlert[];
+}
+
 interface BarProps {
   listed: readonly ListedAlert[];
   /** All active alerts, of which a silence may cover more than the chosen ones. */
@@ -66,8 +74,9 @@ interface BarProps {
 
 /** The actions for all chosen alerts; nothing while no alert is chosen. */
 export function SelectionBar({ listed, active, selection, onChange }: BarProps) {
-  const dialog = useSignal<"silence" | "acknowledge" | undefined>(undefined);
+  const dialog = useSignal<OpenDialog | undefined>(undefined);
   const rows = listed.filter(({ key }) => selection.chosen.has(key));
+  const open = (what: OpenDialog["what"]) => (dialog.value = { what, rows, active });
   const close = () => (dialog.value = undefined);
   const done = () => {
     selection.choose([]);
@@ -82,10 +91,10 @@ export function SelectionBar({ listed, active, selection, onChange }: BarProps) 
       {rows.length > 0 && (
         <div class="alert-chosen" role="group" aria-label="Selected alerts">
           <strong class="num">{rows.length.toLocaleString("en")} selected</strong>
-          <button type="button" class="button small" onClick={() => (dialog.value = "acknowledge")}>
+          <button type="button" class="button small" onClick={() => open("acknowledge")}>
             <Icon name="check" /> Acknowledge
           </button>
-          <button type="button" class="button small" onClick={() => (dialog.value = "silence")}>
+          <button type="button" class="button small" onClick={() => open("silence")}>
             <Icon name="mute" /> Silence
           </button>
           {rows.length < all && (
@@ -102,12 +111,26 @@ export function SelectionBar({ listed, active, selection, onChange }: BarProps) 
           </button>
         </div>
       )}
-      {dialog.value === "silence" && (
-        <SilenceDialog chosen={rows} active={active} onClose={close} onDone={done} />
-      )}
-      {dialog.value === "acknowledge" && (
-        <AcknowledgeDialog alerts={rows.map(({ alert }) => alert)} onClose={close} onDone={done} />
-      )}
+      {dialog.value && <ChosenDialog {...dialog.value} onClose={close} onDone={done} />}
     </>
+  );
+}
+
+interface DialogProps extends OpenDialog {
+  onClose: () => void;
+  onDone: () => void;
+}
+
+function ChosenDialog({ what, rows, active, onClose, onDone }: DialogProps) {
+  const actions = { onClose, onDone };
+  if (what === "silence") return <SilenceDialog chosen={rows} active={active} {...actions} />;
+  const isCovered = coveredBy(rows.map(({ alert }) => alert.labels));
+  const covered = active.filter(({ alert }) => isCovered(alert.labels));
+  return (
+    <AcknowledgeDialog
+      alerts={rows.map(({ alert }) => alert)}
+      coverage={<Coverage chosen={rows} covered={covered} />}
+      {...actions}
+    />
   );
 }

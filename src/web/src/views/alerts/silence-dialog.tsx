@@ -7,9 +7,9 @@ import { zoneName } from "../../model/zone";
 import { useAttempt } from "../../parts/attempt";
 import { FormDialog, TextField } from "../../parts/dialog";
 import { Icon } from "../../parts/icon";
-import { countWithNoun } from "../../model/words";
 import { AuthorField } from "./author-field";
 import { meetsAll } from "./chosen";
+import { Coverage } from "./coverage";
 import type { ListedAlert } from "./listed";
 import { zoneShown } from "../../app/moment";
 import {
@@ -165,22 +165,11 @@ interface CoveredProps extends PartProps {
   active: readonly ListedAlert[];
 }
 
-/** The number of active alerts that the silence covers, among them those that were not chosen. */
 function Covered({ chosen, active, draft }: CoveredProps) {
   const { matchers } = draft.value;
   const met = active.map((row) => meetsAll(matchers, row.alert.labels));
   if (met.includes(undefined)) return null;
-  const covered = active.filter((_, k) => met[k]);
-  const keys = new Set(chosen.map(({ key }) => key));
-  const others = covered.filter(({ key }) => !keys.has(key));
-  const missing = keys.size - (covered.length - others.length);
-  return (
-    <p class={others.length > 0 || missing > 0 ? "warn" : "muted"} role="status">
-      Covers {countWithNoun(covered.length, "active alert")}
-      {others.length > 0 && `, ${others.length.toLocaleString("en")} of them not selected`}
-      {missing > 0 && `; ${missing.toLocaleString("en")} selected not covered`}.
-    </p>
-  );
+  return <Coverage chosen={chosen} covered={active.filter((_, k) => met[k])} />;
 }
 
 /** The start and end of the silence; for recurring windows, the bounds of all windows. */

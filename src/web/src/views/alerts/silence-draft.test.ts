@@ -26,6 +26,18 @@ it("covers one alert at first, for two hours by the reader's clock", () => {
   });
 });
 
+it("names a value that is too long for the daemon", () => {
+  const chosen = Array.from({ length: 500 }, (_, k) => ({
+    alert: { labels: { alertname: "High", host: `host-${k}` } },
+  }));
+  const draft = { ...draftOf({ chosen }, "UTC", NOW), comment: "disk" };
+  expect(silenceFault(draft, "ann")).toBe(
+    "The value of host has more than 4,096 bytes: select fewer alerts.",
+  );
+  const few = { ...draftOf({ chosen: chosen.slice(0, 50) }, "UTC", NOW), comment: "disk" };
+  expect(silenceFault(few, "ann")).toBeUndefined();
+});
+
 it("recurs on the chosen weekdays", () => {
   const draft = completeDraft({
     isRecurring: true,

@@ -37,6 +37,11 @@ const LENGTH_MS = 2 * HOUR;
 /** A silence that lasts longer has no end. */
 const FAR_MS = 100 * 365 * 24 * HOUR;
 
+/** The maximum size of a value or pattern that the daemon accepts, in bytes. */
+const VALUE_BYTES_MAX = 4096;
+
+const bytesOf = (text: string) => new TextEncoder().encode(text).length;
+
 export interface SilenceSubject {
   labels?: Tags | undefined;
   silence?: Silence | undefined;
@@ -80,6 +85,11 @@ export function silenceFault(draft: SilenceDraft, author: string): string | unde
   if (namedMatchers.length === 0) return "Enter a label.";
   if (namedMatchers.every(({ value, isEqual }) => value === "" && isEqual)) {
     return "Enter a value for each label.";
+  }
+  const long = namedMatchers.find(({ value }) => bytesOf(value) > VALUE_BYTES_MAX);
+  if (long) {
+    const limit = VALUE_BYTES_MAX.toLocaleString("en");
+    return `The value of ${long.name.trim()} has more than ${limit} bytes: select fewer alerts.`;
   }
   if (isRecurring && !isZone(draft.windowZone)) return "Choose a time zone.";
   const [startTime, endTime] = instantsOf(draft);
