@@ -22,8 +22,8 @@ const TILE_BYTES_MAX: usize = 128 << 20;
 
 impl TileWriter {
     /// Adds the histograms of a series, ascending by slot. The lane must be higher than all
-    /// previous lanes. Returns false, and leaves the series out, when decoding would not restore the cells
-    /// exactly, or the tile would be too large.
+    /// previous lanes. Returns false, and leaves the series out, when decoding would not restore
+    /// the cells exactly, or the tile would be too large.
     ///
     /// # Panics
     /// When the lane is too large, or not higher than the previous lane.
