@@ -22,7 +22,7 @@ impl ValueAxis {
             buckets.iter().all(|(lower, upper)| *lower >= 0.0 || is_around_zero(*lower, *upper));
         // Zero has no place on a logarithmic axis: its bucket is in the lowest line.
         let has_place =
-            |lower: f64, upper: f64| !is_around_zero(lower, upper) && !(is_log && upper <= 0.0);
+            |lower: f64, upper: f64| !(is_around_zero(lower, upper) || is_log && upper <= 0.0);
         let drawn = buckets.iter().filter(|(lower, upper)| has_place(*lower, *upper));
         let low_of = |(lower, upper): &(f64, f64)| match *lower {
             // Half of the smallest number would be zero.
