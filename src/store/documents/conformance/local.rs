@@ -133,3 +133,28 @@ fn damaged_histograms_of_a_segment_are_an_error_once_and_harm_nothing_else() {
         bench.reopen();
     }
 }
+
+#[test]
+fn a_damaged_head_of_a_tile_of_histograms_can_be_dropped() {
+    let mut bench = Bench::new(SUBJECT, 1);
+    let grid = bench.grid(FINE, NOON);
+    let (name, bytes) = sealed_hour(&bench, &grid);
+    let index = u64::from_le_bytes(bytes[bytes.len() - 32..][..8].try_into().unwrap()) as usize;
+    let entries = bytes[index..bytes.len() - 56].chunks_exact(24);
+    // The highest bit of the row marks a tile of histograms; the offset follows.
+    let of_histograms = entries.filter(|entry| entry[7] & 0x80 != 0);
+    let offsets = of_histograms.map(|entry| u64::from_le_bytes(entry[8..16].try_into().unwrap()));
+    let offset = offsets.last().unwrap() as usize;
+    bench.change(&name, |bytes| bytes[offset + 1] ^= 0x10);
+    let visit = &mut |_, _, _: Result<&[Cell], String>| {};
+    bench.documents.check(grid.id, visit).unwrap();
+    assert_ne!(bench.documents.drop_damage(&grid).unwrap().documents, 0);
+    for _ in 0..2 {
+        assert_eq!(bench.documents.damaged_documents(), 0);
+        for series in [7, 9].map(SeriesId) {
+            assert_eq!(bench.histograms(FINE, grid.range(), series).unwrap().len(), 0);
+            assert_eq!(bench.of_partition(&grid, series).len(), 60);
+        }
+        bench.reopen();
+    }
+}

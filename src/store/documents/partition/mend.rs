@@ -204,9 +204,9 @@ impl Partition {
             }
             for part in self.histogram_spans(&span) {
                 for row in &with_histograms {
-                    // The check has noted all damage, so that damaged histograms read as missing.
-                    if !sealer.seal(reader, (&part, *row), &mut writer)? {
-                        intact.histograms.extend(reader.histograms_as_rows((&part, *row))?);
+                    let at = (&part, *row);
+                    if !past_damage(|| sealer.seal(reader, at, &mut writer))? {
+                        intact.histograms.extend(past_damage(|| reader.histograms_as_rows(at))?);
                     }
                 }
             }
@@ -233,20 +233,27 @@ impl Partition {
     }
 }
 
-/// Reads the slots of a series, except the slots of damaged documents. The first read of each
-/// damaged document fails.
+/// Repeats a read until it meets no further damage: the first read of each damaged document fails,
+/// and later ones leave the document out.
+fn past_damage<T>(mut read: impl FnMut() -> Result<T, StoreError>) -> Result<T, StoreError> {
+    loop {
+        match read() {
+            Err(StoreError::DamagedPart { .. }) => {}
+            outcome => return outcome,
+        }
+    }
+}
+
+/// Reads the slots of a series, except the slots of damaged documents.
 fn intact_slots(
     reader: &PartitionReader,
     series: SeriesId,
     span: &Range<i64>,
 ) -> Result<Vec<Slot>, StoreError> {
     let mut scratch = Scratch::default();
-    loop {
+    past_damage(|| {
         let mut slots = Vec::new();
-        let all = Columns::ALL;
-        match reader.slots_and_corrections(series, span, all, &mut scratch, &mut slots) {
-            Err(StoreError::DamagedPart { .. }) => {}
-            outcome => return outcome.map(|()| slots),
-        }
-    }
+        reader.slots_and_corrections(series, span, Columns::ALL, &mut scratch, &mut slots)?;
+        Ok(slots)
+    })
 }
