@@ -7,12 +7,14 @@ use std::{
     collections::BTreeMap,
     fs,
     io::{self, Read},
+    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
     sync::Arc,
     time::SystemTime,
 };
 
 use parking_lot::Mutex;
+use rustix::fs::OFlags;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -189,8 +191,9 @@ impl Listing {
         }
         let limit = (BYTES_MAX as u64).min(*left);
         let mut text = String::new();
-        let opened = fs::File::open(self.folder.join(&file.name));
-        let read = opened.and_then(|opened| opened.take(limit + 1).read_to_string(&mut text));
+        let opened = open_file(&self.folder.join(&file.name))
+            .map_err(|cause| format!("cannot read it: {cause}"))?;
+        let read = opened.take(limit + 1).read_to_string(&mut text);
         let bytes = read.map_err(|cause| format!("cannot read it: {cause}"))? as u64;
         if bytes > BYTES_MAX as u64 {
             return Err(format!("it has more than {BYTES_MAX} bytes: split the dashboard"));
@@ -200,6 +203,18 @@ impl Listing {
         }
         *left -= bytes;
         Ok(text)
+    }
+}
+
+/// Opens a file that may have been replaced since it was listed; a pipe without a writer would
+/// block.
+fn open_file(path: &Path) -> io::Result<fs::File> {
+    let flags = OFlags::NONBLOCK.bits() as i32;
+    let opened = fs::OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    if opened.metadata()?.is_file() {
+        Ok(opened)
+    } else {
+        Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a file"))
     }
 }
 

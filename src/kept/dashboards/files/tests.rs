@@ -100,3 +100,17 @@ fn all_files_together_have_a_limit() {
     assert_eq!(file, &format!("a{fitting:03}.json"));
     assert!(message.contains("all files"), "{message}");
 }
+
+#[test]
+fn a_pipe_in_place_of_a_listed_file_is_a_fault() {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "web.json", &titled("Web"));
+    let listing = Listing::read(folder.path());
+    let path = folder.path().join("web.json");
+    fs::remove_file(&path).unwrap();
+    mknodat(CWD, &path, FileType::Fifo, Mode::RWXU, 0).unwrap();
+    let set = listing.file_set();
+    assert!(set.dashboards.is_empty());
+    assert!(set.faults[0].message.contains("not a file"), "{:?}", set.faults);
+}
