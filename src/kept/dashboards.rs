@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     ObjectFault,
-    dashboard::{DASHBOARD_NAME_BYTES_MAX, Dashboard, builtin, is_dashboard_name},
+    dashboard::{Dashboard, builtin, check_dashboard_name},
 };
 use crate::{
     model::UnixMillis,
@@ -232,9 +232,8 @@ fn check_changeable(name: &str) -> Result<(), ObjectFault> {
 fn check_no_file(files: &DashboardFiles, name: &str) -> Result<(), ObjectFault> {
     if files.get().dashboards.contains_key(name) {
         let file = file_name(name);
-        let message = format!(
-            "{name} is the file {file}, which only the file's owner changes: save yours under another name"
-        );
+        let message =
+            format!("{name} comes from the file {file}: edit the file, or save under another name");
         return Err(ObjectFault::Invalid(message));
     }
     Ok(())
@@ -242,11 +241,5 @@ fn check_no_file(files: &DashboardFiles, name: &str) -> Result<(), ObjectFault> 
 
 /// Checks a name, which is part of addresses.
 fn check_name(name: &str) -> Result<(), ObjectFault> {
-    if !is_dashboard_name(name) {
-        let message = format!(
-            "{name:?} is not a dashboard name: use 1 to {DASHBOARD_NAME_BYTES_MAX} of a-z, 0-9 and -"
-        );
-        return Err(ObjectFault::Invalid(message));
-    }
-    Ok(())
+    check_dashboard_name(name).map_err(ObjectFault::Invalid)
 }

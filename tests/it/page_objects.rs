@@ -115,7 +115,7 @@ fn built_in_dashboards_come_first_and_cannot_be_changed() {
 }
 
 #[test]
-fn a_dashboard_in_a_file_cannot_be_changed_and_hides_a_saved_one_with_a_word() {
+fn a_dashboard_in_a_file_cannot_be_changed_and_reports_the_saved_one_it_hides() {
     let (dir, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let store = open(dir.path());
     let saved = dashboards::put(&store, &no_files(), "web", None, &dashboard_titled("saved"), NOW);

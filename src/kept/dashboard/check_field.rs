@@ -8,7 +8,7 @@ use crate::kept::{ObjectFault, check_line};
 pub(super) const TITLE_BYTES_MAX: usize = 200;
 pub(super) const NAME_BYTES_MAX: usize = 256;
 /// The maximum length of the name of a dashboard, in bytes.
-pub(in crate::kept) const DASHBOARD_NAME_BYTES_MAX: usize = 64;
+const DASHBOARD_NAME_BYTES_MAX: usize = 64;
 pub(super) const ID_BYTES_MAX: usize = 64;
 
 pub(super) type CheckResult = Result<(), ObjectFault>;
@@ -42,8 +42,13 @@ pub(super) fn check_optional_line(
     text.map_or(Ok(()), |text| check_line(location, text, bytes_max))
 }
 
-/// Returns true when a text can be the name of a dashboard, which is part of addresses.
-pub(in crate::kept) fn is_dashboard_name(name: &str) -> bool {
+/// Checks the name of a dashboard, which is part of addresses.
+pub(in crate::kept) fn check_dashboard_name(name: &str) -> Result<(), String> {
     let is_plain = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'-';
-    (1..=DASHBOARD_NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(is_plain)
+    if (1..=DASHBOARD_NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(is_plain) {
+        return Ok(());
+    }
+    Err(format!(
+        "{name:?} is not a dashboard name: use 1 to {DASHBOARD_NAME_BYTES_MAX} of a-z, 0-9 and -"
+    ))
 }

@@ -5,8 +5,8 @@
 use super::{
     Panel, PanelKind, Query, QueryKind,
     check_field::{
-        CheckResult, DASHBOARD_NAME_BYTES_MAX, ID_BYTES_MAX, NAME_BYTES_MAX, TITLE_BYTES_MAX,
-        check_count, check_word, fault, is_dashboard_name,
+        CheckResult, ID_BYTES_MAX, NAME_BYTES_MAX, TITLE_BYTES_MAX, check_count,
+        check_dashboard_name, check_word, fault,
     },
 };
 use crate::{
@@ -53,11 +53,9 @@ pub(super) fn check_panel(location: &str, panel: &Panel) -> CheckResult {
         );
         return Err(fault(location, problem));
     }
-    if let Some(name) = panel.link.as_deref().filter(|name| !is_dashboard_name(name)) {
-        let problem = format!(
-            "{name:?} is not a dashboard name: use 1 to {DASHBOARD_NAME_BYTES_MAX} of a-z, 0-9 and -"
-        );
-        return Err(fault(&format!("{location}.link"), problem));
+    if let Some(name) = &panel.link {
+        check_dashboard_name(name)
+            .map_err(|problem| fault(&format!("{location}.link"), problem))?;
     }
     match panel.kind {
         PanelKind::Row => check_without_values(location, panel, "rows"),

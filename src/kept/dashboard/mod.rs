@@ -7,7 +7,7 @@ mod check;
 mod check_field;
 mod check_panel;
 
-pub(super) use check_field::{DASHBOARD_NAME_BYTES_MAX, is_dashboard_name};
+pub(super) use check_field::check_dashboard_name;
 
 use serde::{Deserialize, Serialize};
 
