@@ -3,6 +3,7 @@
  * No choice means all values.
  */
 import type { MetricQuery, PanelQuery, Variable } from "../api/types";
+import { escapedPattern } from "../model/quoted";
 import { namesOf, selectionOf, tagsOf } from "./tags";
 
 /** Chosen values by variable; a missing variable and an empty list mean all values. */
@@ -127,7 +128,6 @@ function patternOf(values: readonly string[]): string {
   return escaped.length === 1 ? escaped.join("") : `(${escaped.join("|")})`;
 }
 
-const escapedPattern = (text: string) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
 const escapedAround = (text: string) => text.replace(/[.*+?^()|[\]\\]/g, "\\$&");
 const quoted = (text: string) =>
   text.replace(/[\\"]/g, "\\$&").replace(/\n/g, "\\n").replace(/\r/g, "\\r");

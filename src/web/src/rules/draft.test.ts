@@ -42,6 +42,9 @@ it("requests the drawn numbers", () => {
   expect(expressionFor(query({ group_by: "host, dc" }), "counter")).toBe(
     "sum by (host, dc) (rate(load[5m]))",
   );
+  expect(expressionFor(query({ group_by: "data.center" }), "gauge")).toBe(
+    'avg by ("data.center") (load)',
+  );
   expect(expressionFor(query({ merge: true }), "gauge")).toBe("avg(load)");
   expect(expressionFor(query({ metric: "a.b", tags: "x-y=1" }), "gauge")).toBe('{"a.b","x-y"="1"}');
   const histograms = (changes: Partial<MetricQuery>, display: "p99" | "p99.9" | "total") =>

@@ -26,13 +26,18 @@ export interface RuleDraft {
 const METRIC_NAME_PATTERN = /^[a-zA-Z_:][a-zA-Z0-9_:]*$/;
 const LABEL_NAME_PATTERN = /^[a-zA-Z_][a-zA-Z0-9_]*$/;
 
+const labelName = (name: string) => (LABEL_NAME_PATTERN.test(name) ? name : JSON.stringify(name));
+
+/** ` by (host, "data.center") `; empty without groups. */
+function byClauseOf({ group_by }: Pick<MetricQuery, "group_by">): string {
+  const names = namesOf(group_by).map(labelName);
+  return names.length > 0 ? ` by (${names.join(", ")}) ` : "";
+}
+
 /** Series with these tags as a PromQL selector. */
 export function selectorOf(metric: string, tags: Selection): string {
   const isPlain = METRIC_NAME_PATTERN.test(metric);
-  const pairs = [...tags].map(
-    ([name, value]) =>
-      `${LABEL_NAME_PATTERN.test(name) ? name : JSON.stringify(name)}=${JSON.stringify(value)}`,
-  );
+  const pairs = [...tags].map(([name, value]) => `${labelName(name)}=${JSON.stringify(value)}`);
   const selectorText = [...(isPlain ? [] : [JSON.stringify(metric)]), ...pairs].join(",");
   return `${isPlain ? metric : ""}${selectorText ? `{${selectorText}}` : ""}`;
 }
@@ -64,9 +69,8 @@ export function metricExpression(
   const perSeries = isCounted
     ? `${isTotal ? "increase" : "rate"}(${selector}[${window}])`
     : selector;
-  const groupNames = namesOf(query.group_by);
-  if (groupNames.length === 0 && !query.merge) return perSeries;
-  const byClause = groupNames.length > 0 ? ` by (${groupNames.join(", ")}) ` : "";
+  const byClause = byClauseOf(query);
+  if (byClause === "" && !query.merge) return perSeries;
   return `${isCounted ? "sum" : "avg"}${byClause}(${perSeries})`;
 }
 
@@ -79,8 +83,7 @@ function histogramExpression(
   const isPerSecond = display === "avg_per_sec" || display === "sum_per_sec";
   const call = kind === "gaugehistogram" ? "sum_over_time" : isPerSecond ? "rate" : "increase";
   const recent = `${call}(${selector}[${window}])`;
-  const groupNames = namesOf(query.group_by);
-  const byClause = groupNames.length > 0 ? ` by (${groupNames.join(", ")}) ` : "";
+  const byClause = byClauseOf(query);
   const merged = byClause || query.merge ? `sum${byClause}(${recent})` : recent;
   const percent = /^p(\d+(?:\.\d+)?)$/.exec(display ?? "")?.[1];
   return percent === undefined

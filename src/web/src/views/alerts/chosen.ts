@@ -1,5 +1,6 @@
 /** Several chosen alerts: the choice, and the labels of a silence that covers them. Pure. */
 import type { SilenceMatcher, Tags } from "../../api/types";
+import { escapedPattern } from "../../model/quoted";
 
 export interface Choice {
   /** The keys of the chosen alerts. */
@@ -33,8 +34,6 @@ export function withClick(
   }
   return { chosen: new Set([...next].slice(0, CHOSEN_MAX)), anchor: key };
 }
-
-const escapedPattern = (text: string) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
 
 /** The matchers that all alerts with these labels meet; equal labels are compared exactly. */
 export function matchersOfAll(alerts: readonly Tags[]): SilenceMatcher[] {
