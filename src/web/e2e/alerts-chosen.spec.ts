@@ -115,7 +115,7 @@ test("the threshold of a rule is dragged, tried on the last week, and copied", a
   await expect(card).toContainText(
     `expr: "last_over_time(system_load_1m{host=\\"${HOST}\\"}[3h]) > ${dragged}"`,
   );
-  await expect(card).toContainText("Nothing is changed yet");
+  await expect(card).toContainText("The rule is unchanged.");
   await expect(week).toContainText("With this threshold, the rule would");
 
   await field.fill("1000000");

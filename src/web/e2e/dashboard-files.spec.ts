@@ -133,7 +133,7 @@ test("a panel opens another dashboard with the same variables and range", async 
   // The editor of a panel offers the dashboards.
   await page.goto(`${daemon.url}/dashboards/web?edit=1`);
   await page.getByRole("button", { name: "Edit Now" }).click();
-  const choice = page.getByRole("dialog").getByRole("combobox", { name: "Opens" });
+  const choice = page.getByRole("dialog").getByRole("combobox", { name: "Link" });
   await expect(choice).toHaveValue("details");
   await choice.selectOption({ label: "Web servers" });
   await page.getByRole("button", { name: "Apply" }).click();

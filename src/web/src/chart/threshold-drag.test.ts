@@ -28,6 +28,6 @@ it("rounds to the digits that a pixel can tell apart", () => {
   expect(at(100, 500)).toBe(0);
 });
 
-it("stays within the limits of the axis at the begin of a drag", () => {
+it("stays within the limits of the axis at the start of a drag", () => {
   expect(roundValueAt(axisTo(1000), 0, { low: 0, high: 100 })).toBe(100);
 });

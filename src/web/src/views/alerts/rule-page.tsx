@@ -56,7 +56,7 @@ export function RulePage({ group, rule, listed, silences, onChange }: Props) {
         <Namesakes group={group} rule={rule} />
       </div>
       <MeasuredChart key={name} rule={rule} comparison={comparison} threshold={threshold} />
-      {comparison && <ThresholdCard {...{ group, rule, comparison, threshold }} />}
+      {comparison && <ThresholdCard {...{ group, comparison, threshold }} />}
       <Facts group={group} rule={rule} />
       {rule.type === "alerting" && ofRule.length > 0 && (
         <section class="card section">

@@ -1,18 +1,17 @@
 /** A threshold on trial, and the line of the rule file that would set it. */
 import type { Signal } from "@preact/signals";
-import type { Rule, RuleGroup } from "../../api/types";
+import type { RuleGroup } from "../../api/types";
 import { withThreshold, type Comparison } from "../../model/comparison";
 import { CopyButton } from "../../parts/copy-button";
 
 interface Props {
   group: RuleGroup;
-  rule: Rule;
   comparison: Comparison;
   /** The threshold on trial; `undefined` for the rule's own. */
   threshold: Signal<number | undefined>;
 }
 
-export function ThresholdCard({ group, rule, comparison, threshold }: Props) {
+export function ThresholdCard({ group, comparison, threshold }: Props) {
   const { operator, value } = comparison;
   const trial = threshold.value;
   const line = `expr: ${JSON.stringify(withThreshold(comparison, trial ?? value))}`;
@@ -35,7 +34,7 @@ export function ThresholdCard({ group, rule, comparison, threshold }: Props) {
           <span class="muted">Drag the dashed line to try another threshold.</span>
         ) : (
           <>
-            <span class="muted num">The rule has {value}.</span>
+            <span class="muted num">Rule: {value}</span>
             <button
               type="button"
               class="button small"
@@ -49,8 +48,8 @@ export function ThresholdCard({ group, rule, comparison, threshold }: Props) {
       {trial !== undefined && (
         <div class="rule-threshold-line">
           <p>
-            Nothing is changed yet. Put this line into the rule {rule.name} of{" "}
-            <code>{group.file}</code>, and reload:
+            The rule is unchanged. To apply, replace its line in <code>{group.file}</code> and
+            reload:
           </p>
           <code class="rule-query">{line}</code>
           <CopyButton text={line} class="small" />

@@ -41,12 +41,12 @@ export function LinkChoice({ link, onLink }: ChoiceProps) {
   const isUnknown = link && !known.some(({ name }) => name === link);
   return (
     <label class="labelled">
-      Opens
+      Link
       <select
         value={link ?? ""}
         onChange={(event) => onLink(event.currentTarget.value || undefined)}
       >
-        <option value="">nothing</option>
+        <option value="">None</option>
         {isUnknown && <option value={link}>{link}</option>}
         {known.map(({ name, title }) => (
           <option key={name} value={name}>
