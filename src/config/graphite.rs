@@ -41,12 +41,12 @@ impl TryFrom<Listed> for GraphiteListen {
 
     fn try_from(listed: Listed) -> Result<Self, String> {
         let texts = match listed {
-            Listed::One(text) if text.is_empty() => Vec::new(),
             Listed::One(text) => vec![text],
             Listed::All(texts) => texts,
         };
         let mut listen = Self::default();
-        for text in texts {
+        // The environment has an empty list as an empty text.
+        for text in texts.into_iter().filter(|text| !text.is_empty()) {
             let (place, rest) = if let Some(rest) = text.strip_prefix(PICKLE) {
                 (&mut listen.pickle, rest)
             } else if let Some(rest) = text.strip_prefix(TLS) {
@@ -94,7 +94,7 @@ mod tests {
         let all = ["127.0.0.1:2003", "pickle://127.0.0.1:2004"];
         assert_eq!(listen(&format!("{all:?}")).unwrap(), (false, all.map(str::to_owned).to_vec()));
         assert_eq!(listen("'127.0.0.1:2003'").unwrap().1, ["127.0.0.1:2003"]);
-        for off in ["[]", "''"] {
+        for off in ["[]", "''", "['']"] {
             assert_eq!(listen(off).unwrap(), (true, vec![]));
         }
         for (text, part) in [

@@ -11,6 +11,21 @@ type Table = Map<String, Value>;
 
 /// The only list of tables.
 const GRANULARITY: &str = "granularity";
+/// Keys of builds before the first release, and what to use in their place.
+const REPLACED: [(&str, &str); 12] = [
+    ("server.workers", "remove it: there is one worker for each core"),
+    ("ingest.request_bytes_max", "remove it: a request may take a 32nd of body_memory_max"),
+    ("ingest.ha_failover", "name the time in ha_senders, such as { \"statsd-\" = \"30s\" }"),
+    ("limits.sender_series_max", "remove it: a sender may define a fifth of series_max"),
+    ("limits.senders_max", "remove it: it follows from series_max, a sender for every 50"),
+    ("limits.query_series_max", "remove it: it follows from query_points_max, a 40th"),
+    ("limits.queries_max", "remove it: one query may run for every 32 MiB of query_memory_max"),
+    ("graphite.pickle_listen", "name it in graphite.listen, such as \"pickle://127.0.0.1:2004\""),
+    ("graphite.tls_listen", "name it in graphite.listen, such as \"tls://0.0.0.0:2005\""),
+    ("alerts.interval", "remove it: groups without an interval are evaluated every minute"),
+    ("publish.database", "name it in publish.uri: mongodb://.../DATABASE?authSource=admin"),
+    ("cluster.database", "name it in cluster.uri: mongodb://.../DATABASE?authSource=admin"),
+];
 /// The maximum edit distance at which a key is suggested.
 const DISTANCE_MAX: usize = 3;
 
@@ -125,11 +140,13 @@ impl Keys {
     }
 
     fn unknown_among(&mut self, noun: &str, path: &str, key: &str, value: &Value, known: &Table) {
+        let replaced = REPLACED.iter().find(|(name, _)| *name == path);
         let by_distance = known.keys().map(|name| (strsim::osa_distance(key, name), name));
         let nearest = by_distance.min().filter(|(distance, _)| *distance <= DISTANCE_MAX);
-        let remedy = match nearest {
-            Some((_, name)) => format!("; did you mean {name}?"),
-            None => format!("; remove it: docs/settings.md lists each {noun}"),
+        let remedy = match (replaced, nearest) {
+            (Some((_, remedy)), _) => format!("; {remedy}"),
+            (None, Some((_, name))) => format!("; did you mean {name}?"),
+            (None, None) => format!("; remove it: docs/settings.md lists each {noun}"),
         };
         let origin = value.origin().map_or(String::new(), |origin| format!(" in {origin}"));
         self.faults.push(format!("unknown {noun} {path}{origin}{remedy}"));

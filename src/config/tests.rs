@@ -63,6 +63,10 @@ fn every_fault_is_reported_with_its_key() {
     }
     let message = with("limits.query_point_max = 3").unwrap_err();
     assert_eq!(message, "unknown key limits.query_point_max; did you mean query_points_max?");
+    let message = with("[limits]\nqueries_max = 16\n[cluster]\ndatabase = 'a'").unwrap_err();
+    for part in ["limits.queries_max; remove it", "cluster.database; name it in cluster.uri"] {
+        assert!(message.contains(part), "{part} in {message}");
+    }
     // Unknown keys, values of a wrong type and values that are too small.
     let message = with(
         "servers.listen = ':1'\nserver = { lissen = ':1', connections_max = 'many' }\nlog = 3\n\

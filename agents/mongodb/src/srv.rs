@@ -103,7 +103,10 @@ fn is_in_domain(host: &str, name: &str) -> bool {
         Some((_, parent)) if parent.contains('.') => parent,
         _ => name,
     };
+    // A record may have any bytes, and those of a URI could add hosts or options.
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     host.strip_suffix(parent).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
+        && host.chars().all(is_plain)
 }
 
 /// Returns the options of the TXT record, if the name has one.
@@ -114,6 +117,9 @@ fn options_of_text(name: &str, resolver: &Resolver) -> Result<Vec<String>, Strin
         [Record::Text(text)] => text,
         _ => return Err(format!("{name} has {} TXT records; keep one", records.len())),
     };
+    if text.contains(['@', '/', '?', '#']) {
+        return Err(format!("the TXT record of {name} has characters of an address; remove them"));
+    }
     let options: Vec<String> = text.split('&').map(str::to_owned).collect();
     match options.iter().find(|option| !TXT_OPTIONS.contains(&&*key_of(option))) {
         None => Ok(options),
@@ -191,6 +197,7 @@ mod tests {
         check("x.prod.example", vec![foreign], "outside of the domain of x.prod.example");
         check("x.prod.example", vec![hosts(), two], "2 TXT records");
         check("x.prod.example", vec![hosts(), text("tls=false")], "\"tls\"");
+        check("x.prod.example", vec![hosts(), text("authSource=a/?b")], "characters of an address");
         check("x.prod.example:27017", vec![], "without a port");
         check("x.prod.example,y.prod.example", vec![], "one name");
         check("x.prod.example/?srvMaxHosts=2", vec![], "srvMaxHosts");
@@ -201,6 +208,8 @@ mod tests {
     fn hosts_are_in_the_domain_after_the_first_label() {
         for (host, name, expected) in [
             ("db1.prod.example", "x.prod.example", true),
+            ("evil.test:27017,x.prod.example", "x.prod.example", false),
+            ("x/?tls=false&a=.prod.example", "x.prod.example", false),
             ("a.db1.PROD.example", "x.prod.example", true),
             ("db1.example", "x.prod.example", false),
             ("evilprod.example", "x.prod.example", false),

@@ -144,7 +144,7 @@ fn a_damaged_head_of_a_tile_of_histograms_can_be_dropped() {
     // The highest bit of the row marks a tile of histograms; the offset follows.
     let of_histograms = entries.filter(|entry| entry[7] & 0x80 != 0);
     let offsets = of_histograms.map(|entry| u64::from_le_bytes(entry[8..16].try_into().unwrap()));
-    let offset = offsets.last().unwrap() as usize;
+    let offset = offsets.max().unwrap() as usize;
     bench.change(&name, |bytes| bytes[offset + 1] ^= 0x10);
     let visit = &mut |_, _, _: Result<&[Cell], String>| {};
     bench.documents.check(grid.id, visit).unwrap();
