@@ -9,16 +9,12 @@ use super::{
         bits::PADDING,
         buffers::Buffers,
         cursor::Misfit,
-        tile::{TileHead, TileWriter},
+        tile::{HISTOGRAM_BYTES_MAX, TileHead, TileWriter},
         times::Times,
     },
     CellVisitor, put, read,
 };
 use crate::model::{Cell, Histogram, HistogramCell};
-
-/// The maximum number of bytes of the blocks of a tile. Only series with thousands of buckets,
-/// whose counts have nothing in common, need more.
-const TILE_BYTES_MAX: usize = 128 << 20;
 
 impl TileWriter {
     /// Adds the histograms of a series, ascending by slot. The lane must be higher than all
@@ -56,7 +52,7 @@ impl TileWriter {
         let all = 0..usize::MAX;
         let outcome = read(&block, &times, &all, &mut self.buffers, &mut is_next);
         let is_exact = outcome.is_ok_and(|outcome| outcome.is_continue()) && left.next().is_none();
-        let fits = self.blocks_bytes() + length <= TILE_BYTES_MAX;
+        let fits = self.blocks_bytes() + length <= HISTOGRAM_BYTES_MAX;
         if is_exact && fits {
             self.add_block(tile, lane, times, &block[..length]);
         }
