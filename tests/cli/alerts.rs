@@ -193,7 +193,7 @@ fn rules_check_names_the_error_and_the_daemon_starts_without_that_file() {
     let deployed = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/rules/granary.yml");
     let (succeeds, answer) = check_rules(&deployed);
     assert!(
-        succeeds && answer.contains("1 group: 19 alerting rules, 0 recording rules"),
+        succeeds && answer.contains("1 group: 20 alerting rules, 0 recording rules"),
         "{answer}"
     );
     let mut daemon = start("0s");
