@@ -6,7 +6,7 @@ import type uPlot from "uplot";
 import type { Distribution } from "../api/types";
 import { valueText, type Unit } from "../model/units";
 import type { DrawnSeries } from "./data";
-import { alphaOf, columnsOf, fractionOf } from "./heat";
+import { alphaOf, columnsOf, fillWithin, fractionOf } from "./heat";
 
 /** The minimum height of a cell, in pixels: zero has no extent on a logarithmic axis. */
 const HEIGHT_MIN_PX = 3;
@@ -148,20 +148,16 @@ export function drawBuckets(u: uPlot, grid: BucketGrid, isLog: boolean, colour: 
     const bottom = yOf(lower);
     return { top: Math.min(yOf(upper), bottom - HEIGHT_MIN_PX * devicePixelRatio), bottom };
   });
-  ctx.save();
-  ctx.beginPath();
-  ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
-  ctx.clip();
-  ctx.fillStyle = colour;
-  means.forEach((mean, at) => {
-    const [column, place] = [Math.floor(at / width), places[at % width]];
-    if (mean <= 0 || !place) return;
-    // Whole pixels, so that no lines appear between cells.
-    const [left = 0, right = 0] = [column, column + 1].map((c) =>
-      Math.round(bbox.left + c * cellWidth),
-    );
-    ctx.globalAlpha = alphaOf(mean, most);
-    ctx.fillRect(left, place.top, right - left, place.bottom - place.top);
-  });
-  ctx.restore();
+  fillWithin(u, colour, () =>
+    means.forEach((mean, at) => {
+      const [column, place] = [Math.floor(at / width), places[at % width]];
+      if (mean <= 0 || !place) return;
+      // Whole pixels, so that no lines appear between cells.
+      const [left = 0, right = 0] = [column, column + 1].map((c) =>
+        Math.round(bbox.left + c * cellWidth),
+      );
+      ctx.globalAlpha = alphaOf(mean, most);
+      ctx.fillRect(left, place.top, right - left, place.bottom - place.top);
+    }),
+  );
 }

@@ -84,24 +84,31 @@ export class Heat {
     }
     const { counts, most } = this.grid;
     const cellHeight = bbox.height / rows;
-    ctx.save();
-    ctx.beginPath();
-    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
-    ctx.clip();
-    ctx.fillStyle = colour;
-    counts.forEach((count, at) => {
-      if (count <= 0) return;
-      const [column, row] = [Math.floor(at / rows), at % rows];
-      // Whole pixels, so that no lines appear between cells.
-      const [x0, x1] = [column, column + 1].map((c) => Math.round(bbox.left + c * cellWidth));
-      const [y1, y0] = [row, row + 1].map((r) =>
-        Math.round(bbox.top + bbox.height - r * cellHeight),
-      );
-      ctx.globalAlpha = alphaOf(count, most);
-      ctx.fillRect(x0 ?? 0, y0 ?? 0, (x1 ?? 0) - (x0 ?? 0), (y1 ?? 0) - (y0 ?? 0));
-    });
-    ctx.restore();
+    fillWithin(u, colour, () =>
+      counts.forEach((count, at) => {
+        if (count <= 0) return;
+        const [column, row] = [Math.floor(at / rows), at % rows];
+        // Whole pixels, so that no lines appear between cells.
+        const [x0, x1] = [column, column + 1].map((c) => Math.round(bbox.left + c * cellWidth));
+        const [y1, y0] = [row, row + 1].map((r) =>
+          Math.round(bbox.top + bbox.height - r * cellHeight),
+        );
+        ctx.globalAlpha = alphaOf(count, most);
+        ctx.fillRect(x0 ?? 0, y0 ?? 0, (x1 ?? 0) - (x0 ?? 0), (y1 ?? 0) - (y0 ?? 0));
+      }),
+    );
   }
+}
+
+/** Draws with a colour, within the plot. */
+export function fillWithin({ ctx, bbox }: uPlot, colour: string, draw: () => void): void {
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+  ctx.clip();
+  ctx.fillStyle = colour;
+  draw();
+  ctx.restore();
 }
 
 /** The columns of a heat map, at least some pixels wide, and the column of each slot. */
