@@ -318,7 +318,7 @@ def read_histograms(r, times):
                         buckets = zip("+" * len(sides[0]) + "-" * len(sides[1]), sides[0] + sides[1], numbers[2:-1])
                         cells[at][i] = (schema, hints[at][i], threshold, numbers[1], numbers[-1], numbers[0], bounds,
                                         [(side, bucket, value) for side, bucket, value in buckets if value])
-        found += [own for own in cells]
+        found += cells
     return found
 
 

@@ -179,13 +179,38 @@ fn series() -> impl Strategy<Value = Vec<Series>> {
         .prop_map(|series| series.into_iter().collect())
 }
 
+/// A segment that the reader in Python, which knows FORMAT.md alone, reads, too.
+pub(super) struct SharedSegment {
+    dir: tempfile::TempDir,
+    pub(super) writer: SegmentWriter,
+}
+
+impl SharedSegment {
+    pub(super) const START: UnixMillis = UnixMillis(1_795_262_400_000);
+    const NAME: &str = "one.1.sealed";
+
+    pub(super) fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let medium: Arc<dyn Medium> = Arc::new(Folder::new(dir.path()).unwrap());
+        let partition = (Self::START, WIDTH_MS);
+        let writer = SegmentWriter::create(&medium, Self::NAME.to_owned(), partition, None);
+        Self { dir, writer: writer.unwrap() }
+    }
+
+    /// Finishes the segment, and compares what the other reader finds.
+    pub(super) fn check(self, expected: &str) {
+        drop(self.writer.finish().unwrap());
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/sealed_reader.py");
+        let file = self.dir.path().join(Self::NAME);
+        let output = Command::new("python3").arg(script).arg(file).output().unwrap();
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), expected, "{errors}");
+    }
+}
+
 #[test]
 fn another_reader_finds_the_same_cells() {
-    let dir = tempfile::tempdir().unwrap();
-    let medium: Arc<dyn Medium> = Arc::new(Folder::new(dir.path()).unwrap());
-    let start = UnixMillis(1_795_262_400_000);
-    let name = "one.1.sealed".to_owned();
-    let mut writer = SegmentWriter::create(&medium, name.clone(), (start, WIDTH_MS), None).unwrap();
+    let (mut segment, start) = (SharedSegment::new(), SharedSegment::START);
     let (mut runner, mut expected) = (TestRunner::deterministic(), String::new());
     for row in 0..100 {
         let id = TileId { seconds: 3600, row };
@@ -213,13 +238,9 @@ fn another_reader_finds_the_same_cells() {
                 expected.push('\n');
             }
         }
-        assert!(tile.is_empty() || writer.add(id, 300, &mut tile).unwrap());
+        assert!(tile.is_empty() || segment.writer.add(id, 300, &mut tile).unwrap());
     }
-    drop(writer.finish().unwrap());
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/sealed_reader.py");
-    let output = Command::new("python3").arg(script).arg(dir.path().join(name)).output().unwrap();
-    let errors = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(String::from_utf8(output.stdout).unwrap(), expected, "{errors}");
+    segment.check(&expected);
 }
 
 /// Returns slots of 5 minutes of a counter of CPU seconds, which is read every minute and has two

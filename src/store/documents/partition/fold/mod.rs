@@ -268,9 +268,6 @@ impl PartitionReader {
 
     /// Returns whether folding all documents would save bytes or files.
     fn is_worth_folding(&self, stage: Stage, bytes_min: u64) -> Result<bool, StoreError> {
-        if stage == Stage::Busy {
-            return Ok(false);
-        }
         let open = self.open_bytes()? + self.histogram_bytes()?;
         let sealed: u64 = self.segments.iter().map(|segment| segment.bytes()).sum();
         let bytes_min = bytes_min.max(sealed / OPEN_PART);

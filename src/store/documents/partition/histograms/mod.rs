@@ -199,24 +199,16 @@ impl Partition {
         file: &str,
         cause: &str,
     ) -> Result<(), StoreError> {
-        let mut is_new = false;
-        for start in starts {
-            is_new |= self.histogram_damage.note(self.key(*start, series), || {
-                let series = series.0;
-                tracing::error!(
-                    file,
-                    series,
-                    %start,
-                    cause,
-                    "the histograms of a document are damaged: they are missing at its granularity"
-                );
-            });
-        }
-        if !is_new {
-            return Ok(());
-        }
-        let first = starts.first().copied().unwrap_or(UnixMillis::MIN);
-        let part = format!("the histograms of series {} at {first}", series.0);
-        Err(StoreError::DamagedPart { file: file.to_owned(), part })
+        let part = (file, "the histograms");
+        self.meet_damage(&self.histogram_damage, (starts, series), part, |start| {
+            let series = series.0;
+            tracing::error!(
+                file,
+                series,
+                %start,
+                cause,
+                "the histograms of a document are damaged: they are missing at its granularity"
+            );
+        })
     }
 }

@@ -1,4 +1,4 @@
-//! Histograms become tiles of segments: all that a reader sees.
+//! Sealing: the histograms that a reader sees become tiles of a segment.
 //!
 //! Must never know: when a partition is sealed.
 

@@ -15,6 +15,7 @@ use crate::{
         },
         encoding::lanes::row_and_lane,
         error::StoreError,
+        file::damage::Damage,
     },
 };
 
@@ -163,24 +164,38 @@ impl<'p> SealedPart<'p> {
         if !fault.is_damage() {
             return Err(fault);
         }
+        let (partition, part) = (self.partition, (fault.file(), "the document"));
+        partition.meet_damage(&partition.damage, (starts, series), part, |start| {
+            let (series, cause) = (series.0, fault.with_causes());
+            tracing::error!(
+                series,
+                %start,
+                cause,
+                "a sealed document is damaged: its samples are missing at its granularity"
+            );
+        })
+    }
+}
+
+impl Partition {
+    /// Records the damage of documents, or of a part of them, in a file. Returns an error unless
+    /// all of them were known to be damaged. `log` logs a new one.
+    pub(crate) fn meet_damage(
+        &self,
+        damage: &Damage,
+        (starts, series): (&[UnixMillis], SeriesId),
+        (file, part): (&str, &str),
+        log: impl Fn(UnixMillis),
+    ) -> Result<(), StoreError> {
         let mut is_new = false;
         for start in starts {
-            let key = self.partition.key(*start, series);
-            is_new |= self.partition.damage.note(key, || {
-                let (series, cause) = (series.0, fault.with_causes());
-                tracing::error!(
-                    series,
-                    %start,
-                    cause,
-                    "a sealed document is damaged: its samples are missing at its granularity"
-                );
-            });
+            is_new |= damage.note(self.key(*start, series), || log(*start));
         }
         if !is_new {
             return Ok(());
         }
         let first = starts.first().copied().unwrap_or(UnixMillis::MIN);
-        let part = format!("the document of series {} at {first}", series.0);
-        Err(StoreError::DamagedPart { file: fault.file().to_owned(), part })
+        let part = format!("{part} of series {} at {first}", series.0);
+        Err(StoreError::DamagedPart { file: file.to_owned(), part })
     }
 }

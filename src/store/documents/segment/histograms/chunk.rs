@@ -119,10 +119,11 @@ impl Chunk<'_> {
             positions.iter().fold(0, |all, position| all * count + i64::from(*position))
         };
         if count > 1 {
-            let shapes: Vec<_> = self.shapes.iter().map(|(_, own)| combined(own)).collect();
+            let shapes: Vec<_> =
+                self.shapes.iter().map(|(_, positions)| combined(positions)).collect();
             choose(&shapes).write(out);
         }
-        let hints = |cell| histograms(cell).iter().fold(0, |all, own| all * 4 + own.hint as i64);
+        let hints = |cell| histograms(cell).iter().fold(0, |all, of| all * 4 + of.hint as i64);
         let hints: Vec<_> = self.cells.iter().map(|(_, cell)| hints(cell)).collect();
         choose(&hints).write(out);
     }
@@ -156,9 +157,9 @@ pub(super) fn read(
     let (positions, hints) = read_shapes(&mut from, slots.len(), &forms, buffers)?;
     let shapes: Vec<_> = times.n[part.clone()].iter().copied().zip(positions).collect();
     let mut found = vec![[const { None }; 3]; slots.len()];
-    for (form, own) in (0..).zip(forms.all()) {
-        let part = |scale| Part { mode, scale, cells: &shapes, form };
-        let mut columns: Vec<Vec<Values>> = vec![Vec::new(); own.buckets() + 2];
+    for (position, form) in (0..).zip(forms.all()) {
+        let part = |scale| Part { mode, scale, cells: &shapes, form: position };
+        let mut columns: Vec<Vec<Values>> = vec![Vec::new(); form.buckets() + 2];
         for (index, column) in columns.iter_mut().enumerate() {
             let scale = if index == 0 { sums } else { counts };
             part(scale).read(&mut from, buffers, column)?;
@@ -166,9 +167,9 @@ pub(super) fn read(
         let mut count = totals(&columns[1..], slots.len());
         part(counts).read_near(&mut from, buffers, &mut count)?;
         for (index, (_, positions)) in shapes.iter().enumerate() {
-            for (role, _) in positions.iter().enumerate().filter(|(_, of)| **of == form) {
+            for (role, _) in positions.iter().enumerate().filter(|(_, of)| **of == position) {
                 if is_wanted(slots[index]) {
-                    let mut histogram = histogram(own, &columns, index, role);
+                    let mut histogram = histogram(form, &columns, index, role);
                     histogram.count = count[index][role];
                     histogram.hint = hints[index][role];
                     found[index][role] = Some(histogram);

@@ -31,11 +31,11 @@ pub(super) struct Form {
 
 impl Form {
     fn is_of(&self, histogram: &Histogram) -> bool {
-        let bits = |bounds: &[f64]| bounds.iter().map(|bound| bound.to_bits()).collect::<Vec<_>>();
+        let bounds = self.custom_bounds.iter().map(|bound| bound.to_bits());
         self.schema == histogram.schema
             && self.zero_threshold.to_bits() == histogram.zero_threshold.to_bits()
             && (Arc::ptr_eq(&self.custom_bounds, &histogram.custom_bounds)
-                || bits(&self.custom_bounds) == bits(&histogram.custom_bounds))
+                || bounds.eq(histogram.custom_bounds.iter().map(|bound| bound.to_bits())))
     }
 
     fn new(histogram: &Histogram) -> Self {
@@ -156,7 +156,7 @@ impl Forms {
     pub(super) fn add_cell(&mut self, cell: &HistogramCell, count: usize) -> Option<[u32; 3]> {
         let histograms = [&cell.first, &cell.last, &cell.total];
         let buckets = |histogram: &&Histogram| histogram.positive.len() + histogram.negative.len();
-        let added: usize = histograms.iter().map(|own| buckets(own) + OTHER_COLUMNS).sum();
+        let added: usize = histograms.iter().map(|of_cell| buckets(of_cell) + OTHER_COLUMNS).sum();
         let is_near = (self.columns() + added) * count > NUMBERS_MAX;
         let before = (is_near && count > 1).then(|| self.clone());
         let positions = if cell.n == 0 {

@@ -1,7 +1,7 @@
 //! Tests of blocks of histograms: all cells are restored, and reading arbitrary bytes causes no
 //! panic.
 
-use std::{fmt::Write, ops::ControlFlow, process::Command, sync::Arc};
+use std::{fmt::Write, ops::ControlFlow, sync::Arc};
 
 use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
 
@@ -10,6 +10,7 @@ use super::super::{
     buffers::Buffers,
     cursor::Misfit,
     file::TileId,
+    tests::SharedSegment,
     tile::{HISTOGRAMS, TileHead, TileWriter},
     writer::SegmentWriter,
 };
@@ -248,11 +249,7 @@ fn shown(histogram: &Histogram) -> String {
 
 #[test]
 fn another_reader_finds_the_same_histograms() {
-    let dir = tempfile::tempdir().unwrap();
-    let medium: Arc<dyn Medium> = Arc::new(Folder::new(dir.path()).unwrap());
-    let start = UnixMillis(1_795_262_400_000);
-    let name = "one.1.sealed".to_owned();
-    let mut writer = SegmentWriter::create(&medium, name.clone(), (start, WIDTH_MS), None).unwrap();
+    let (mut segment, start) = (SharedSegment::new(), SharedSegment::START);
     let (mut runner, mut expected) = (TestRunner::deterministic(), String::new());
     for row in 0..60 {
         let id = TileId::of_histograms(3600, row);
@@ -269,13 +266,9 @@ fn another_reader_finds_the_same_histograms() {
             let parts: Vec<_> = parts.into_iter().map(shown).collect();
             writeln!(expected, "{}", parts.join(" | ")).unwrap();
         }
-        assert!(writer.add(id, HISTOGRAM_SLOTS_MAX, &mut tile).unwrap());
+        assert!(segment.writer.add(id, HISTOGRAM_SLOTS_MAX, &mut tile).unwrap());
     }
-    drop(writer.finish().unwrap());
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/sealed_reader.py");
-    let output = Command::new("python3").arg(script).arg(dir.path().join(name)).output().unwrap();
-    let errors = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(String::from_utf8(output.stdout).unwrap(), expected, "{errors}");
+    segment.check(&expected);
 }
 
 proptest! {
