@@ -20,7 +20,7 @@ const SOCKETS: [&str; 2] = ["docker.sock", "podman/podman.sock"];
 /// The running containers. Without keep-alive and without chunks, the response ends with the
 /// connection.
 const REQUEST: &[u8] = b"GET /containers/json HTTP/1.0\r\nHost: localhost\r\n\r\n";
-/// The time limit of a response.
+/// The time limit of all responses together, less than that of a round.
 const TIMEOUT: Duration = Duration::from_millis(700);
 /// The maximum size of a response; a container takes about 2 kB.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
@@ -51,9 +51,9 @@ struct Container {
 /// Requests the names of all sockets that exist in `run`. `report` gets a socket that fails, and
 /// the cause.
 pub(super) fn read_names(run: &Path, mut report: impl FnMut(&Path, String)) -> ContainerNames {
-    let mut names = ContainerNames::new();
+    let (mut names, watch) = (ContainerNames::new(), Stopwatch::start());
     for socket in SOCKETS.map(|socket| run.join(socket)).iter().filter(|socket| socket.exists()) {
-        match request(socket).and_then(|answer| parse_answer(&answer)) {
+        match request(socket, &watch).and_then(|answer| parse_answer(&answer)) {
             Ok(found) => names.extend(found),
             Err(cause) => report(socket, explain(&cause)),
         }
@@ -71,8 +71,7 @@ fn explain(cause: &io::Error) -> String {
 }
 
 /// Returns the whole response, within the limits of time and size.
-fn request(socket: &PathBuf) -> io::Result<Vec<u8>> {
-    let watch = Stopwatch::start();
+fn request(socket: &PathBuf, watch: &Stopwatch) -> io::Result<Vec<u8>> {
     let mut stream = UnixStream::connect(socket)?;
     stream.set_write_timeout(Some(TIMEOUT))?;
     stream.write_all(REQUEST)?;

@@ -20,7 +20,7 @@ impl Targets {
     /// Returns true when an object with this number of targets may be expanded. Otherwise, its
     /// targets count as dropped.
     pub(super) fn has_room_for(&mut self, count: usize) -> bool {
-        let has_room = count <= TARGETS_MAX;
+        let has_room = count <= TARGETS_MAX && self.found.targets.len() < TARGETS_MAX;
         if !has_room {
             self.found.dropped = self.found.dropped.saturating_add(count as u64);
         }
