@@ -130,10 +130,13 @@ async fn metrics(request: HttpRequest, follower: web::Data<Follower>) -> HttpRes
         let message = "a node that follows checks no keys: read its metrics from its own machine";
         return answer::error(StatusCode::FORBIDDEN, "forbidden", message);
     }
-    match follower.metrics.shown.render() {
-        Ok(text) => {
+    // Metrics of held shards read their stores.
+    let rendered = web::block(move || follower.metrics.shown.render()).await;
+    match rendered {
+        Ok(Ok(text)) => {
             HttpResponse::Ok().content_type("text/plain; version=0.0.4; charset=utf-8").body(text)
         }
+        Ok(Err(cause)) => answer::error(StatusCode::INTERNAL_SERVER_ERROR, "failed", cause),
         Err(cause) => answer::error(StatusCode::INTERNAL_SERVER_ERROR, "failed", cause),
     }
 }
