@@ -56,7 +56,7 @@ const SENDER_SERIES_DIVISOR: usize = 5;
 /// each project: an agent defines at least 50 series.
 const SERIES_PER_SENDER: usize = 50;
 
-/// The part of `limits.query_memory_max` for which a query may run. The default of 512 MiB allows
+/// The share of `limits.query_memory_max` of each concurrent query. The default of 512 MiB allows
 /// 16 queries at a time; they share half of the cores, so more of them would end no sooner.
 const QUERY_MEMORY: usize = 32 << 20;
 /// The maximum number of concurrent queries, however much memory they have: each HTTP worker may

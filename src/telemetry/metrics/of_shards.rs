@@ -47,7 +47,7 @@ impl ShardMetrics {
         self.0.lock().insert(shard, (metrics, store));
     }
 
-    /// Shows the metrics of a shard no more. The store is not in use afterwards.
+    /// Stops showing the metrics of a shard. The store is not in use afterwards.
     pub fn remove(&self, shard: u16) {
         self.0.lock().remove(&shard);
     }
