@@ -281,11 +281,12 @@ fn selectors_of_one_request_count_once_and_are_limited() {
 fn a_query_ends_when_its_client_disconnects() {
     let daemon = Daemon::start("limits.query_memory_max = 33_554_432\n");
     let address = daemon.url.trim_start_matches("http://");
-    // This query would take several minutes.
-    let query = "sum_over_time(vector(1)[1000000s:1s])";
+    // This query would take several minutes in little memory.
+    let query = "quantile_over_time(0.5,vector(1)[100000s:1s])";
     let path = format!("/api/v1/query_range?query={query}&start=1000000&end=1010000&step=1");
     let mut client = TcpStream::connect(address).unwrap();
     write!(client, "GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").unwrap();
+    client.set_nonblocking(true).unwrap();
     // The running query has the only permit, so another query waits until its timeout.
     loop {
         let (status, body) = post_form(&daemon, "query", &[("query", "1"), ("timeout", "100ms")]);
@@ -293,6 +294,8 @@ fn a_query_ends_when_its_client_disconnects() {
             assert_eq!(body["errorType"], "timeout", "{body}");
             break;
         }
+        let answered = client.peek(&mut [0]).map_err(|cause| cause.kind());
+        assert_eq!(answered, Err(std::io::ErrorKind::WouldBlock), "the query is still running");
     }
     drop(client);
     let (status, body) = post_form(&daemon, "query", &[("query", "1"), ("timeout", "50s")]);

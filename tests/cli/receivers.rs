@@ -146,7 +146,7 @@ fn an_acknowledgement_expires_and_the_alert_is_notified_again() {
 #[test]
 fn alerts_of_other_programs_are_notified_silenced_and_unchanged_by_kill_9() {
     let hook = Hook::start(None);
-    let settings = format!("global: {{resolve_timeout: 5s}}\n{}", webhook(&hook));
+    let settings = format!("global: {{resolve_timeout: 15s}}\n{}", webhook(&hook));
     let mut daemon = start(&settings, "external_labels = { region = 'eu' }");
     let post = |daemon: &Daemon, body: &Value| {
         let json_header = [("Content-Type", "application/json")];
