@@ -25,6 +25,7 @@ mod sharding;
 mod slow_queries;
 mod slow_values;
 mod srv;
+mod srv_lookup;
 mod status;
 mod target;
 #[cfg(test)]
@@ -48,6 +49,8 @@ use self::{
     connection::connection_options,
     discovery::{Discovery, Seeds, check_credentials},
     sharding::Reporter,
+    srv::SrvUri,
+    srv_lookup::Unresolved,
     target::{Limits, Target},
     topology::{SharedTopology, Topology},
 };
@@ -58,6 +61,9 @@ pub struct MongoDb {
     sources: SideBySide,
     factory: ServerFactory,
     discoveries: Vec<Discovery>,
+    /// The targets whose DNS records were not read yet.
+    unresolved: Vec<Unresolved>,
+    timeout: Duration,
     /// The names of all servers.
     hosts: BTreeSet<String>,
 }
@@ -91,84 +97,126 @@ impl MongoDb {
     /// # Errors
     /// A target is invalid, two targets have the same name, or a thread cannot be started.
     pub fn new(settings: &Settings, interval: Duration) -> Result<Self, SettingsError> {
-        Self::with_deadline(settings, interval, ROUND_DEADLINE)
+        Self::with_deadline(settings, interval, ROUND_DEADLINE, None)
     }
 
-    /// Creates a source whose rounds wait up to `deadline` for responses.
+    /// Creates a source whose rounds wait up to `deadline` for responses. Without a resolver, the
+    /// name servers of this machine are queried.
     fn with_deadline(
         settings: &Settings,
         interval: Duration,
         deadline: Duration,
+        resolver: Option<&Resolver>,
     ) -> Result<Self, SettingsError> {
         settings.check()?;
-        let thread_error =
-            |cause: std::io::Error| SettingsError(format!("cannot start a thread: {cause}"));
         // One thread for the driver's background tasks.
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("mongodb")
             .enable_all()
             .build()
-            .map_err(thread_error)?;
+            .map_err(|cause| thread_error(&cause))?;
         let (runtime, windows) = (Arc::new(runtime), Arc::default());
         let factory =
             ServerFactory { runtime, windows, limits: Limits::of(settings, interval), interval };
-        let (mut hosts, mut discoveries) = (BTreeSet::new(), Vec::new());
-        let mut sources: Vec<(Duration, Box<dyn Source + Send>)> = Vec::new();
-        let targets = targets_with_hosts(&settings.targets, &Resolver::of_this_machine())?;
-        for target_settings in &targets {
-            let options =
-                factory.runtime.block_on(connection_options(target_settings, settings.timeout))?;
-            let topology = target_settings.discover.then(|| topology_of(&options));
-            let reporter: Arc<Reporter> = Arc::default();
-            if let (Some(topology), Some((_, first))) = (&topology, options.first()) {
-                let hosts = hosts_of(&target_settings.uri);
-                check_credentials(first)
-                    .map_err(|cause| SettingsError(format!("target {hosts}: {cause}")))?;
-                let (settings, topology) = (target_settings.clone(), Arc::clone(topology));
-                let seeds = Seeds::new(options.iter().map(|(address, _)| address));
-                let shared = (topology, Arc::clone(&reporter));
-                discoveries.push(Discovery::new(settings, first.clone(), shared, seeds));
-            }
-            for (address, options) in options {
-                let mut target = Target::new(&address, options, target_settings, factory.limits);
-                target.topology.clone_from(&topology);
-                target.reporter = Arc::clone(&reporter);
-                let host = target.host().to_owned();
-                if !hosts.insert(host.clone()) {
-                    return Err(SettingsError(format!(
-                        "target {host}: two targets have this name"
-                    )));
-                }
-                sources.push((interval, Box::new(factory.server(target))));
+        let sources = SideBySide::with_intervals("mongodb", deadline, Vec::new());
+        let sources = sources.map_err(|cause| thread_error(&cause))?;
+        let (discoveries, unresolved, timeout) = (Vec::new(), Vec::new(), settings.timeout);
+        let hosts = BTreeSet::new();
+        let mut agent = Self { sources, factory, discoveries, unresolved, timeout, hosts };
+        for target in &settings.targets {
+            let srv = SrvUri::parse(&target.uri).map_err(|cause| {
+                SettingsError(format!("target {}: {cause}", hosts_of(&target.uri)))
+            })?;
+            match srv {
+                None => agent.add_target(target)?,
+                Some(srv) => agent.look_up(target, srv, resolver.cloned())?,
             }
         }
-        let sources = SideBySide::with_intervals("mongodb", deadline, sources);
-        let sources = sources.map_err(thread_error)?;
-        Ok(Self { sources, factory, discoveries, hosts })
+        Ok(agent)
+    }
+
+    /// Starts to look for the servers of a target in DNS records.
+    fn look_up(
+        &mut self,
+        target: &TargetSettings,
+        srv: SrvUri,
+        resolver: Option<Resolver>,
+    ) -> Result<(), SettingsError> {
+        let (unresolved, lookup) = Unresolved::new(target.clone(), srv, resolver);
+        if self.unresolved.iter().any(|other| other.object == unresolved.object) {
+            return Err(SettingsError(format!("{}: two targets have this name", lookup.object())));
+        }
+        self.unresolved.push(unresolved);
+        let added = self.sources.add(self.factory.interval, Box::new(lookup));
+        added.map_err(|cause| thread_error(&cause))
+    }
+
+    /// Starts the servers of a target.
+    fn add_target(&mut self, settings: &TargetSettings) -> Result<(), SettingsError> {
+        let Self { sources, factory, hosts, .. } = self;
+        let options = factory.runtime.block_on(connection_options(settings, self.timeout))?;
+        let topology = settings.discover.then(|| topology_of(&options));
+        let reporter: Arc<Reporter> = Arc::default();
+        if let (Some(_), Some((_, first))) = (&topology, options.first()) {
+            let hosts = hosts_of(&settings.uri);
+            check_credentials(first)
+                .map_err(|cause| SettingsError(format!("target {hosts}: {cause}")))?;
+        }
+        let mut targets = Vec::new();
+        for (address, options) in &options {
+            let mut target = Target::new(address, options.clone(), settings, factory.limits);
+            target.topology.clone_from(&topology);
+            target.reporter = Arc::clone(&reporter);
+            let host = target.host();
+            let is_duplicate = |other: &Target| other.host() == host;
+            if hosts.contains(host) || targets.iter().any(is_duplicate) {
+                return Err(SettingsError(format!("target {host}: two targets have this name")));
+            }
+            targets.push(target);
+        }
+        for target in targets {
+            hosts.insert(target.host().to_owned());
+            let added = sources.add(factory.interval, Box::new(factory.server(target)));
+            added.map_err(|cause| thread_error(&cause))?;
+        }
+        if let (Some(topology), Some((_, first))) = (topology, options.first()) {
+            let seeds = Seeds::new(options.iter().map(|(address, _)| address));
+            let shared = (topology, reporter);
+            self.discoveries.push(Discovery::new(settings.clone(), first.clone(), shared, seeds));
+        }
+        Ok(())
+    }
+
+    /// Starts the servers of the targets whose records were read since the last round.
+    fn start_resolved(&mut self, now_ms: i64, readings: &mut Readings) {
+        for unresolved in std::mem::take(&mut self.unresolved) {
+            let Some(settings) = unresolved.resolved() else {
+                self.unresolved.push(unresolved);
+                continue;
+            };
+            match self.add_target(&settings) {
+                Ok(()) => self.sources.remove(&unresolved.object, now_ms, readings),
+                // The lookup is repeated, because the records can change.
+                Err(cause) => {
+                    readings.problem(unresolved.object.clone(), cause.to_string());
+                    self.unresolved.push(unresolved);
+                }
+            }
+        }
     }
 
     /// Starts and ends the sampling of discovered servers.
     fn follow(&mut self, now_ms: i64, readings: &mut Readings) {
-        let Self { sources, factory, discoveries, hosts } = self;
+        let Self { sources, factory, discoveries, hosts, .. } = self;
         for discovery in discoveries {
             discovery.follow(now_ms, factory, hosts, sources, readings);
         }
     }
 }
 
-/// Returns the targets with the hosts of their DNS records.
-fn targets_with_hosts(
-    targets: &[TargetSettings],
-    resolver: &Resolver,
-) -> Result<Vec<TargetSettings>, SettingsError> {
-    let with_hosts = |target: &TargetSettings| {
-        let uri = srv::resolved(&target.uri, resolver)
-            .map_err(|cause| SettingsError(format!("target {}: {cause}", hosts_of(&target.uri))))?;
-        let uri = uri.unwrap_or_else(|| target.uri.clone());
-        Ok(TargetSettings { uri, ..target.clone() })
-    };
-    targets.iter().map(with_hosts).collect()
+fn thread_error(cause: &std::io::Error) -> SettingsError {
+    SettingsError(format!("cannot start a thread: {cause}"))
 }
 
 fn topology_of(options: &[(ServerAddress, ClientOptions)]) -> SharedTopology {
@@ -186,11 +234,16 @@ impl Source for MongoDb {
     }
 
     fn sample(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
+        self.start_resolved(now_ms, readings);
         self.follow(now_ms, readings);
         self.sources.sample(now_ms, readings)
     }
 
     fn sample_alone(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
+        if !self.unresolved.is_empty() {
+            self.sources.sample_alone(now_ms, &mut Readings::default())?;
+            self.start_resolved(now_ms, readings);
+        }
         for _ in 0..DISCOVERY_ROUNDS {
             if !self.discoveries.is_empty() {
                 self.sources.sample_alone(now_ms, &mut Readings::default())?;

@@ -13,41 +13,71 @@ const HOSTS_MAX: usize = 100;
 /// The options that a TXT record may contain.
 const TXT_OPTIONS: [&str; 3] = ["authsource", "replicaset", "loadbalanced"];
 
-/// Returns the URI with the hosts and options of its DNS records, or `None` when the URI names its
-/// hosts. The records are read once.
-///
-/// # Errors
-/// The URI is invalid, its records are missing or invalid, or a query fails. The message contains
-/// neither user nor password.
-pub(crate) fn resolved(uri: &str, resolver: &Resolver) -> Result<Option<String>, String> {
-    let Some(rest) = uri.strip_prefix(SCHEME) else { return Ok(None) };
-    let (authority, rest) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
-    let (user, name) = authority.rsplit_once('@').unwrap_or(("", authority));
-    if rest.contains('@') {
-        return Err("the URI is invalid; in names and passwords, %-encode @ : / and %".to_owned());
-    }
-    if name.is_empty() || name.contains([',', ':']) {
-        return Err("mongodb+srv takes one name without a port; its records name the hosts".into());
-    }
-    let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
-    let mut options: Vec<String> =
-        query.split('&').filter(|option| !option.is_empty()).map(str::to_owned).collect();
-    if has_option(&options, "srvmaxhosts") {
-        return Err("srvMaxHosts is not supported: all hosts are sampled; remove it".to_owned());
-    }
-    let hosts = hosts_of_service(name, &service_of(&mut options), resolver)?;
-    for option in options_of_text(name, resolver)? {
-        let key = key_of(&option);
-        if !has_option(&options, &key) {
-            options.push(option);
+/// A URI whose hosts are in DNS records.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SrvUri {
+    user: String,
+    name: String,
+    service: String,
+    path: String,
+    options: Vec<String>,
+}
+
+impl SrvUri {
+    /// Parses a URI. Returns `None` when the URI names its hosts.
+    ///
+    /// # Errors
+    /// The URI is invalid. The message contains neither user nor password.
+    pub(crate) fn parse(uri: &str) -> Result<Option<Self>, String> {
+        let Some(rest) = uri.strip_prefix(SCHEME) else { return Ok(None) };
+        let (authority, rest) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+        let (user, name) = authority.rsplit_once('@').unwrap_or(("", authority));
+        if rest.contains('@') {
+            return Err("the URI is invalid; in names and passwords, %-encode @ : / and %".into());
         }
+        if name.is_empty() || name.contains([',', ':']) {
+            return Err(
+                "mongodb+srv takes one name without a port; its records name the hosts".into()
+            );
+        }
+        let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let mut options: Vec<String> =
+            query.split('&').filter(|option| !option.is_empty()).map(str::to_owned).collect();
+        if has_option(&options, "srvmaxhosts") {
+            return Err("srvMaxHosts is not supported: all hosts are sampled; remove it".into());
+        }
+        let service = service_of(&mut options);
+        let path = if path.is_empty() { "/" } else { path };
+        let [user, name, path] = [user, name, path].map(str::to_owned);
+        Ok(Some(Self { user, name, service, path, options }))
     }
-    if !has_option(&options, "tls") && !has_option(&options, "ssl") {
-        options.push("tls=true".to_owned());
+
+    /// Returns the name with the records.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
     }
-    let user = if user.is_empty() { String::new() } else { format!("{user}@") };
-    let path = if path.is_empty() { "/" } else { path };
-    Ok(Some(format!("mongodb://{user}{}{path}?{}", hosts.join(","), options.join("&"))))
+
+    /// Returns the URI with the hosts and options of its DNS records.
+    ///
+    /// # Errors
+    /// The records are missing or invalid, or a query fails. The message contains neither user nor
+    /// password.
+    pub(crate) fn resolve(&self, resolver: &Resolver) -> Result<String, String> {
+        let Self { user, name, service, path, options } = self;
+        let hosts = hosts_of_service(name, service, resolver)?;
+        let mut options = options.clone();
+        for option in options_of_text(name, resolver)? {
+            let key = key_of(&option);
+            if !has_option(&options, &key) {
+                options.push(option);
+            }
+        }
+        if !has_option(&options, "tls") && !has_option(&options, "ssl") {
+            options.push("tls=true".to_owned());
+        }
+        let user = if user.is_empty() { String::new() } else { format!("{user}@") };
+        Ok(format!("mongodb://{user}{}{path}?{}", hosts.join(","), options.join("&")))
+    }
 }
 
 /// Returns the name of an option, which is not case-sensitive.
@@ -150,7 +180,7 @@ mod tests {
     }
 
     fn resolve(uri: &str, answers: Vec<Answer>) -> Result<String, String> {
-        resolved(uri, &serve(answers).unwrap()).map(|uri| uri.unwrap())
+        SrvUri::parse(uri)?.unwrap().resolve(&serve(answers).unwrap())
     }
 
     #[test]
@@ -176,8 +206,7 @@ mod tests {
                 expected.replace("HOSTS", "db1.prod.example:27017,db2.prod.example:27018");
             assert_eq!(resolve(uri, vec![hosts(), of_text]), Ok(expected), "{uri}");
         }
-        let resolver = serve(Vec::new()).unwrap();
-        assert_eq!(resolved("mongodb://db1,db2/?tls=true", &resolver), Ok(None));
+        assert_eq!(SrvUri::parse("mongodb://db1,db2/?tls=true"), Ok(None));
     }
 
     #[test]

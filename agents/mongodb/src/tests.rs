@@ -96,7 +96,7 @@ fn agent_for(addresses: &[&str], timeout: Duration) -> MongoDb {
     let target = |address: &&str| TargetSettings::new(format!("mongodb://{address}"));
     let targets = addresses.iter().map(target).collect();
     let settings = Settings { targets, timeout, ..Settings::default() };
-    MongoDb::with_deadline(&settings, EACH_ROUND, LONG_TIMEOUT).unwrap()
+    MongoDb::with_deadline(&settings, EACH_ROUND, LONG_TIMEOUT, None).unwrap()
 }
 
 const EACH_ROUND: Duration = Duration::from_millis(1);

@@ -1,5 +1,5 @@
-//! The memory limit that all targets share: responses while they arrive, series, and samples that
-//! wait for a round. Memory is charged before it is allocated.
+//! The memory limit that all targets share: responses while they arrive, series, samples that wait
+//! for a round, and the objects of Kubernetes. Memory is charged before it is allocated.
 //!
 //! Must never know: the content of the memory.
 
@@ -92,8 +92,8 @@ impl Lease {
         if update.is_err() {
             self.memory.refused.fetch_add(1, Ordering::Relaxed);
             return Err(format!(
-                "no memory is free for the response; all targets share {max} bytes: raise \
-                 scrape_memory_max, or scrape fewer series"
+                "no memory is free for the response; all targets and the objects of Kubernetes \
+                 share {max} bytes: raise scrape_memory_max, or scrape fewer series"
             ));
         }
         self.held.set(self.held.get() + bytes);

@@ -38,6 +38,8 @@ pub(crate) struct SharedState {
     /// The condition for discovery threads: the scraper stops.
     stopping: Condvar,
     jobs: Vec<(Arc<Job>, Arc<Client>)>,
+    /// The memory limit of targets and their discovery.
+    memory: Arc<Memory>,
     external_labels: Labels,
     shard: Shard,
 }
@@ -76,9 +78,10 @@ impl SharedState {
             Ok((Arc::new(job.clone()), Arc::new(client)))
         };
         let jobs: Vec<_> = config.jobs().iter().map(client).collect::<io::Result<_>>()?;
+        let memory = Memory::new(memory_max);
         Ok(Self {
             state: Mutex::new(State {
-                board: Board::new(Memory::new(memory_max)),
+                board: Board::new(Arc::clone(&memory)),
                 has_ended: false,
                 unqueried_jobs: jobs.len(),
                 workers: 0,
@@ -87,6 +90,7 @@ impl SharedState {
             changed: Condvar::new(),
             stopping: Condvar::new(),
             jobs,
+            memory,
             external_labels: config.external_labels().iter().collect(),
             shard: config.shard(),
         })
@@ -169,7 +173,7 @@ impl Runner {
     /// thread of the job.
     fn discover(&mut self, index: usize) -> io::Result<()> {
         let shared = Arc::clone(&self.shared);
-        let mut sources = JobSources::new(index, &shared.jobs[index].0);
+        let mut sources = JobSources::new(index, &shared.jobs[index].0, &shared.memory);
         if sources.is_constant() {
             sources.refresh_due(&shared);
             shared.note_first_query();

@@ -248,6 +248,32 @@ mod tests {
         assert!(readings.problems().is_empty());
     }
 
+    /// Regression: a hanging Docker held back all control groups and units.
+    #[test]
+    fn control_groups_are_read_although_docker_hangs() {
+        let folder = tempfile::tempdir().unwrap();
+        let id = "0123456789ab".repeat(5) + "cdef";
+        for (file, text) in [
+            ("cgroup.controllers".to_owned(), "cpu memory\n"),
+            (format!("system.slice/docker-{id}.scope/memory.current"), "1\n"),
+            ("system.slice/ssh.service/memory.current".to_owned(), "2\n"),
+        ] {
+            let path = folder.path().join("fs/cgroup").join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let run = folder.path().join("run");
+        fs::create_dir(&run).unwrap();
+        let _hanging = UnixListener::bind(run.join("docker.sock")).unwrap();
+        let host = Arc::new(Host { sys: folder.path().to_owned(), ..Host::for_tests() });
+        let mut readings = Readings::default();
+        Cgroups { run, ..Cgroups::new(host) }.sample(1, &mut readings).unwrap();
+        let values = readings.as_slice().iter().map(|r| (r.metric.as_ref(), r.value));
+        let expected = [("container_memory_used", 1.0), ("unit_memory_used", 2.0)];
+        assert_eq!(values.collect::<BTreeMap<_, _>>(), expected.into());
+        assert_eq!(readings.problems().len(), 1);
+    }
+
     /// Answers one request on Docker's socket.
     fn answer_as_docker(run: &Path, id: &str) -> std::thread::JoinHandle<()> {
         let listener = UnixListener::bind(run.join("docker.sock")).unwrap();

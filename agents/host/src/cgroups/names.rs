@@ -6,11 +6,18 @@ use std::{
     collections::HashMap,
     io::{self, Read, Write},
     os::unix::net::UnixStream,
-    path::{Path, PathBuf},
+    path::Path,
     time::Duration,
 };
 
 use granary_agent_kit::Stopwatch;
+use rustix::{
+    io::Errno,
+    net::{
+        AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with,
+        sockopt::{Timeout, set_socket_timeout},
+    },
+};
 use serde::Deserialize;
 
 use super::detection::{GROUPS_MAX, ID_DIGITS};
@@ -70,21 +77,39 @@ fn explain(cause: &io::Error) -> String {
     cause.to_string()
 }
 
+/// Returns the time that is left for all responses.
+///
+/// # Errors
+/// No time is left.
+fn time_left(watch: &Stopwatch) -> io::Result<Duration> {
+    let left = watch.left_of(TIMEOUT);
+    if left.is_zero() { Err(timed_out()) } else { Ok(left) }
+}
+
+fn timed_out() -> io::Error {
+    let cause = format!("no complete answer within {TIMEOUT:?}");
+    io::Error::new(io::ErrorKind::TimedOut, cause)
+}
+
+/// Connects within the time that is left; writes have the same limit. `UnixStream::connect` would
+/// wait without a limit for a daemon that accepts no connections and whose queue is full.
+fn connect(socket: &Path, watch: &Stopwatch) -> io::Result<UnixStream> {
+    let client = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    // On Linux, this limit is also the limit of connect.
+    set_socket_timeout(&client, Timeout::Send, Some(time_left(watch)?))?;
+    match rustix::net::connect(&client, &SocketAddrUnix::new(socket)?) {
+        Err(Errno::AGAIN) => Err(timed_out()),
+        connected => connected.map(|()| client.into()).map_err(io::Error::from),
+    }
+}
+
 /// Returns the whole response, within the limits of time and size.
-fn request(socket: &PathBuf, watch: &Stopwatch) -> io::Result<Vec<u8>> {
-    let mut stream = UnixStream::connect(socket)?;
-    stream.set_write_timeout(Some(TIMEOUT))?;
+fn request(socket: &Path, watch: &Stopwatch) -> io::Result<Vec<u8>> {
+    let mut stream = connect(socket, watch)?;
     stream.write_all(REQUEST)?;
     let (mut answer, mut part) = (Vec::new(), [0; 8192]);
     loop {
-        let left = watch.left_of(TIMEOUT);
-        if left.is_zero() {
-            return Err(io::Error::new(
-                io::ErrorKind::TimedOut,
-                format!("no complete answer within {TIMEOUT:?}"),
-            ));
-        }
-        stream.set_read_timeout(Some(left))?;
+        stream.set_read_timeout(Some(time_left(watch)?))?;
         let length = match stream.read(&mut part) {
             // The read timed out; the next turn returns the error.
             Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => continue,
@@ -213,6 +238,32 @@ mod tests {
         assert_eq!(faults.len(), 2);
         let denied = explain(&io::Error::from(io::ErrorKind::PermissionDenied));
         assert!(denied.contains("no permission"), "{denied}");
+    }
+
+    /// Regression: connecting to a daemon that hangs, with a full queue of connections, had no
+    /// deadline, so that all control groups and units were missing.
+    #[test]
+    fn a_daemon_that_accepts_no_connections_is_reported() {
+        let run = tempfile::tempdir().unwrap();
+        let socket = run.path().join("docker.sock");
+        let server =
+            socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None);
+        let server = server.unwrap();
+        rustix::net::bind(&server, &SocketAddrUnix::new(&socket).unwrap()).unwrap();
+        rustix::net::listen(&server, 0).unwrap();
+        let mut waiting = Vec::new();
+        let fault = loop {
+            assert!(waiting.len() < 100, "the queue is never full");
+            match connect(&socket, &Stopwatch::start()) {
+                Ok(stream) => waiting.push(stream),
+                Err(fault) => break fault,
+            }
+        };
+        assert_eq!(fault.kind(), io::ErrorKind::TimedOut);
+        let mut faults = Vec::new();
+        let names = read_names(run.path(), |_, cause| faults.push(cause));
+        assert!(names.is_empty() && faults.len() == 1, "{faults:?}");
+        assert!(faults[0].contains("within"), "{faults:?}");
     }
 
     proptest! {

@@ -96,7 +96,8 @@ fn agent_with_seed(address: &str) -> MongoDb {
     target.discover = true;
     let timeout = Duration::from_millis(1_500);
     let settings = Settings { targets: vec![target], timeout, ..Settings::default() };
-    MongoDb::with_deadline(&settings, Duration::from_millis(1), Duration::from_secs(30)).unwrap()
+    MongoDb::with_deadline(&settings, Duration::from_millis(1), Duration::from_secs(30), None)
+        .unwrap()
 }
 
 fn sample(agent: &mut MongoDb, now_ms: i64) -> Readings {

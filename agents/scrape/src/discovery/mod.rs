@@ -7,12 +7,15 @@ mod files;
 mod http;
 mod kubernetes;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use granary_agent_kit::relabel::Labels;
 use granary_dns::Resolver;
 
-use crate::config::{DnsDiscovery, FileDiscovery, Group, Job};
+use crate::{
+    config::{DnsDiscovery, FileDiscovery, Group, Job},
+    memory::Memory,
+};
 
 /// The maximum number of targets of a source.
 pub(crate) const TARGETS_MAX: usize = 10_000;
@@ -76,8 +79,8 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// Returns the sources of a job.
-    pub(crate) fn all_of(job: &Job) -> Vec<Self> {
+    /// Returns the sources of a job. The objects of Kubernetes are charged to `memory`.
+    pub(crate) fn all_of(job: &Job, memory: &Arc<Memory>) -> Vec<Self> {
         let lists =
             (!job.static_configs.is_empty()).then(|| Self::Static(job.static_configs.clone()));
         let files = job.file_sd_configs.iter();
@@ -87,8 +90,9 @@ impl Source {
         let entry =
             job.http_sd_configs.iter().map(|settings| Self::Http(http::HttpEntry::new(settings)));
         let clusters = job.kubernetes_sd_configs.iter();
-        let clusters = clusters
-            .map(|settings| Self::Kubernetes(Box::new(kubernetes::Kubernetes::new(settings))));
+        let clusters = clusters.map(|settings| {
+            Self::Kubernetes(Box::new(kubernetes::Kubernetes::new(settings, memory)))
+        });
         lists.into_iter().chain(files).chain(names).chain(entry).chain(clusters).collect()
     }
 

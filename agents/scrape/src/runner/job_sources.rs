@@ -9,6 +9,7 @@ use super::SharedState;
 use crate::{
     config::Job,
     discovery::{Found, Source},
+    memory::Memory,
     target::{AssignedTarget, Target},
 };
 
@@ -46,8 +47,8 @@ impl SourceState {
 }
 
 impl JobSources {
-    pub(super) fn new(index: usize, job: &Arc<Job>) -> Self {
-        let sources = Source::all_of(job).into_iter().map(SourceState::new).collect();
+    pub(super) fn new(index: usize, job: &Arc<Job>, memory: &Arc<Memory>) -> Self {
+        let sources = Source::all_of(job, memory).into_iter().map(SourceState::new).collect();
         Self { index, job: Arc::clone(job), sources }
     }
 
@@ -137,7 +138,7 @@ mod tests {
         );
         let config = Config::parse(&text, std::path::PathBuf::new()).unwrap();
         let shared = SharedState::new(&config, crate::memory::MEMORY_MAX).unwrap();
-        let mut sources = JobSources::new(0, &shared.jobs[0].0);
+        let mut sources = JobSources::new(0, &shared.jobs[0].0, &shared.memory);
         // The second refresh finds an unchanged file, and the targets are still missing.
         for _ in 0..2 {
             sources.sources[0].last_refresh = None;
@@ -159,7 +160,7 @@ mod tests {
         let text = "scrape_configs: [{job_name: j, file_sd_configs: [{files: [/none.yml]}]}]";
         let config = Config::parse(text, std::path::PathBuf::new()).unwrap();
         let shared = SharedState::new(&config, crate::memory::MEMORY_MAX).unwrap();
-        let mut sources = JobSources::new(0, &shared.jobs[0].0);
+        let mut sources = JobSources::new(0, &shared.jobs[0].0, &shared.memory);
         assert!(!sources.is_constant() && sources.time_left().is_zero());
         sources.refresh_due(&shared);
         assert!(!sources.time_left().is_zero(), "the source was queried");

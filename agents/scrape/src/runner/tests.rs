@@ -13,7 +13,7 @@ const STATIC_CONFIG: &str =
 fn a_thread_that_cannot_be_started_loses_no_target() {
     let config = Config::parse(STATIC_CONFIG, PathBuf::new()).unwrap();
     let shared = Arc::new(SharedState::new(&config, crate::memory::MEMORY_MAX).unwrap());
-    JobSources::new(0, &shared.jobs[0].0).refresh_due(&shared);
+    JobSources::new(0, &shared.jobs[0].0, &shared.memory).refresh_due(&shared);
     let (task_sender, task_receiver) = sync_channel(1);
     let queue = Arc::new(Mutex::new(task_receiver));
     let mut state = shared.state();

@@ -15,11 +15,14 @@ use std::{
     time::Duration,
 };
 
+use granary_agent_kit::Stopwatch;
+
 pub use self::message::decode_response;
-use self::message::{encode_query, is_truncated};
+use self::message::{encode_query, is_response_to, is_truncated};
 #[cfg(any(test, feature = "test-server"))]
 pub use self::test_server::{Answer, serve};
 
+/// The total time of a query over UDP, and of one over TCP.
 const TIMEOUT: Duration = Duration::from_secs(2);
 const ATTEMPTS: usize = 2;
 /// The maximum number of name servers and of search domains.
@@ -108,10 +111,10 @@ impl Resolver {
     }
 
     fn query_servers(&self, name: &str, kind: RecordType) -> io::Result<Vec<Record>> {
-        let query = encode_query(name, kind)?;
         let mut outcome = Err(io::Error::other("there is no name server"));
         for _ in 0..ATTEMPTS {
             for server in &self.servers {
+                let query = encode_query(fastrand::u16(..), name, kind)?;
                 outcome =
                     query_server(*server, &query).and_then(|answer| decode_response(&answer, kind));
                 if outcome.is_ok() {
@@ -123,33 +126,81 @@ impl Resolver {
     }
 }
 
+/// Returns the time that is left.
+///
+/// # Errors
+/// No time is left.
+fn time_left(clock: &Stopwatch) -> io::Result<Duration> {
+    let left = clock.left_of(TIMEOUT);
+    let expired = || {
+        let cause = format!("the name server did not answer within {TIMEOUT:?}");
+        io::Error::new(io::ErrorKind::TimedOut, cause)
+    };
+    if left.is_zero() { Err(expired()) } else { Ok(left) }
+}
+
 fn query_server(server: SocketAddr, query: &[u8]) -> io::Result<Vec<u8>> {
+    let answer = query_by_udp(server, query)?;
+    if is_truncated(&answer)? { query_by_tcp(server, query) } else { Ok(answer) }
+}
+
+/// Sends a query over UDP. Datagrams that are no response to the query, such as forged or late
+/// ones, are ignored.
+fn query_by_udp(server: SocketAddr, query: &[u8]) -> io::Result<Vec<u8>> {
     let any_address: IpAddr = match server {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
     let socket = UdpSocket::bind((any_address, 0))?;
     socket.connect(server)?;
-    socket.set_read_timeout(Some(TIMEOUT))?;
     socket.send(query)?;
+    let clock = Stopwatch::start();
     let mut answer = vec![0; DATAGRAM_BYTES];
-    let length = socket.recv(&mut answer)?;
-    answer.truncate(length);
-    if is_truncated(&answer)? { query_by_tcp(server, query) } else { Ok(answer) }
+    loop {
+        socket.set_read_timeout(Some(time_left(&clock)?))?;
+        let length = match socket.recv(&mut answer) {
+            // The next turn returns the error.
+            Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => continue,
+            received => received?,
+        };
+        let datagram = answer.get(..length).unwrap_or_default();
+        if is_response_to(query, datagram) {
+            return Ok(datagram.to_vec());
+        }
+    }
 }
 
 /// Sends a query over TCP, where a length precedes the query and the response.
 fn query_by_tcp(server: SocketAddr, query: &[u8]) -> io::Result<Vec<u8>> {
+    let clock = Stopwatch::start();
     let mut stream = TcpStream::connect_timeout(&server, TIMEOUT)?;
-    stream.set_read_timeout(Some(TIMEOUT))?;
-    stream.set_write_timeout(Some(TIMEOUT))?;
+    stream.set_write_timeout(Some(time_left(&clock)?))?;
     let length = u16::try_from(query.len()).map_err(io::Error::other)?;
     stream.write_all(&[&length.to_be_bytes(), query].concat())?;
     let mut length = [0; 2];
-    stream.read_exact(&mut length)?;
+    read_exact(&mut stream, &clock, &mut length)?;
     let mut answer = vec![0; usize::from(u16::from_be_bytes(length))];
-    stream.read_exact(&mut answer)?;
+    read_exact(&mut stream, &clock, &mut answer)?;
+    if !is_response_to(query, &answer) {
+        return Err(io::Error::other("the name server answered another query"));
+    }
     Ok(answer)
+}
+
+/// Fills the buffer within the time that is left, even if bytes arrive one by one.
+fn read_exact(stream: &mut TcpStream, clock: &Stopwatch, buffer: &mut [u8]) -> io::Result<()> {
+    let mut rest = buffer;
+    while !rest.is_empty() {
+        stream.set_read_timeout(Some(time_left(clock)?))?;
+        match stream.read(rest) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(length) => rest = rest.get_mut(length..).unwrap_or_default(),
+            Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => {}
+            Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
+            Err(cause) => return Err(cause),
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

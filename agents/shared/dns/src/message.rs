@@ -14,10 +14,8 @@ fn invalid_data(cause: impl Into<Box<dyn Error + Send + Sync>>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, cause)
 }
 
-pub(crate) fn encode_query(name: &str, kind: RecordType) -> io::Result<Vec<u8>> {
-    // Any query ID is safe, because the socket has its own port and only accepts responses of this
-    // server.
-    let mut packet = Packet::new_query(1);
+pub(crate) fn encode_query(id: u16, name: &str, kind: RecordType) -> io::Result<Vec<u8>> {
+    let mut packet = Packet::new_query(id);
     packet.set_flags(PacketFlag::RECURSION_DESIRED);
     let record_type = match kind {
         RecordType::Srv => TYPE::SRV,
@@ -28,6 +26,26 @@ pub(crate) fn encode_query(name: &str, kind: RecordType) -> io::Result<Vec<u8>> 
     let name = Name::new(name).map_err(invalid_data)?;
     packet.questions.push(Question::new(name, QTYPE::TYPE(record_type), CLASS::IN.into(), false));
     packet.build_bytes_vec().map_err(invalid_data)
+}
+
+/// Returns true when the bytes are a response with the ID and the question of the query. The
+/// response of a server that failed may lack the question.
+pub(crate) fn is_response_to(query: &[u8], answer: &[u8]) -> bool {
+    let (Ok(query), Ok(answer)) = (Packet::parse(query), Packet::parse(answer)) else {
+        return false;
+    };
+    let is_same = |asked: &Question<'_>, answered: &Question<'_>| {
+        let names = [&asked.qname, &answered.qname].map(ToString::to_string);
+        names[0].eq_ignore_ascii_case(&names[1])
+            && asked.qtype == answered.qtype
+            && asked.qclass == answered.qclass
+    };
+    let is_question = match (&query.questions[..], &answer.questions[..]) {
+        ([asked], [answered]) => is_same(asked, answered),
+        (_, []) => answer.rcode() != RCODE::NoError,
+        _ => false,
+    };
+    answer.id() == query.id() && answer.has_flags(PacketFlag::RESPONSE) && is_question
 }
 
 /// Returns true when the response must be requested again over TCP.

@@ -1,5 +1,12 @@
 //! Queries to a scripted DNS server on real sockets.
 
+use std::{net::TcpListener, sync::mpsc::RecvTimeoutError};
+
+use simple_dns::{
+    CLASS, Name, Packet, QTYPE, ResourceRecord, TYPE,
+    rdata::{A, RData},
+};
+
 use super::*;
 
 const FAILURE: u16 = 2;
@@ -71,6 +78,93 @@ fn servers_and_search_domains_are_read_from_resolv_conf() {
         (2, vec!["a.b".to_owned(), "c.d".to_owned()])
     );
     assert_eq!(Resolver::parse("").servers[0].to_string(), "127.0.0.1:53");
+}
+
+/// Returns a response to the query, with these changes and one address.
+fn response_to(query: &[u8], address: [u8; 4], change: impl Fn(&mut Packet<'_>)) -> Vec<u8> {
+    let mut packet = Packet::parse(query).unwrap().into_reply();
+    let name = Name::new("x.example").unwrap();
+    let data = RData::A(A { address: Ipv4Addr::from(address).to_bits() });
+    packet.answers.push(ResourceRecord::new(name, CLASS::IN, 5, data));
+    change(&mut packet);
+    packet.build_bytes_vec().unwrap()
+}
+
+/// Regression: any datagram that reached the port of a query was its response.
+#[test]
+fn datagrams_with_another_id_or_question_are_ignored() {
+    let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let resolver = Resolver { servers: vec![udp.local_addr().unwrap()], ..Resolver::default() };
+    let server = std::thread::spawn(move || {
+        let mut query = [0; 512];
+        let (length, from) = udp.recv_from(&mut query).unwrap();
+        let query = &query[..length];
+        let forged = [6, 6, 6, 6];
+        let other_id = response_to(query, forged, |packet| packet.set_id(packet.id() ^ 1));
+        let other_name = response_to(query, forged, |packet| {
+            packet.questions[0].qname = Name::new("y.example").unwrap();
+        });
+        let other_type = response_to(query, forged, |packet| {
+            packet.questions[0].qtype = QTYPE::TYPE(TYPE::AAAA);
+        });
+        let no_question = response_to(query, forged, |packet| packet.questions.clear());
+        let own = response_to(query, [10, 0, 0, 7], |packet| {
+            packet.questions[0].qname = Name::new("X.EXAMPLE").unwrap();
+        });
+        // The query itself is no response either.
+        for datagram in [&other_id, &other_name, &other_type, &no_question, query, b"?", &own] {
+            udp.send_to(datagram, from).unwrap();
+        }
+    });
+    let found = resolver.query("x.example.", RecordType::A);
+    server.join().unwrap();
+    assert_eq!(found, Ok(vec![Record::Address([10, 0, 0, 7].into())]));
+}
+
+#[test]
+fn the_id_differs_from_query_to_query() {
+    let ids: Vec<Vec<u8>> = (0..8)
+        .map(|_| encode_query(fastrand::u16(..), "x", RecordType::A).unwrap()[..2].to_vec())
+        .collect();
+    assert!(ids.iter().any(|id| *id != ids[0]), "{ids:?}");
+}
+
+/// Regression: a server that sent a byte now and then held a query for hours.
+#[test]
+fn a_response_over_tcp_has_a_total_deadline() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let (end, ended) = std::sync::mpsc::channel::<()>();
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.write_all(&u16::MAX.to_be_bytes()).unwrap();
+        let pause = Duration::from_millis(100);
+        while ended.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
+            // The client has closed the connection at the end.
+            let _sent = stream.write_all(&[0]);
+        }
+    });
+    let query = encode_query(1, "x.example", RecordType::A).unwrap();
+    let fault = query_by_tcp(address, &query).unwrap_err();
+    assert_eq!(fault.kind(), io::ErrorKind::TimedOut, "{fault}");
+    drop(end);
+    server.join().unwrap();
+}
+
+#[test]
+fn a_response_over_tcp_to_another_query_is_an_error() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let query = encode_query(1, "x.example", RecordType::A).unwrap();
+    let other = response_to(&query, [6, 6, 6, 6], |packet| packet.set_id(2));
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let length = u16::try_from(other.len()).unwrap();
+        stream.write_all(&[&length.to_be_bytes(), &other[..]].concat()).unwrap();
+    });
+    let fault = query_by_tcp(address, &query).unwrap_err();
+    assert!(fault.to_string().contains("another query"), "{fault}");
+    server.join().unwrap();
 }
 
 proptest::proptest! {

@@ -27,6 +27,7 @@ use super::Found;
 use crate::{
     config::{Job, KubernetesDiscovery, Role, Span},
     fetch::Client,
+    memory::Memory,
 };
 
 /// The interval at which changes become targets.
@@ -99,18 +100,20 @@ impl Shared {
 }
 
 impl Kubernetes {
-    pub(crate) fn new(settings: &KubernetesDiscovery) -> Self {
+    /// Creates the discovery, whose objects are charged to `memory`.
+    pub(crate) fn new(settings: &KubernetesDiscovery, memory: &Arc<Memory>) -> Self {
         let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
-        Self::with_cluster(settings, variable, Path::new(ACCOUNT_FOLDER))
+        Self::with_cluster(settings, memory, variable, Path::new(ACCOUNT_FOLDER))
     }
 
     fn with_cluster(
         settings: &KubernetesDiscovery,
+        memory: &Arc<Memory>,
         variable: impl Fn(&str) -> Option<String>,
         account: &Path,
     ) -> Self {
         let shared = Arc::new(Shared::default());
-        let unstarted = watches(settings, variable, account);
+        let unstarted = watches(settings, memory, variable, account);
         shared.state().unlisted = unstarted.as_ref().map_or(0, Vec::len);
         Self { role: settings.role, shared, unstarted, applied_changes: None }
     }
@@ -167,6 +170,7 @@ impl Drop for Kubernetes {
 /// Returns the watches of an entry.
 fn watches(
     settings: &KubernetesDiscovery,
+    memory: &Arc<Memory>,
     variable: impl Fn(&str) -> Option<String>,
     account: &Path,
 ) -> Result<Vec<Watch>, String> {
@@ -210,8 +214,8 @@ fn watches(
         let everywhere = [String::new()];
         let parts = if role == Role::Node { &everywhere[..] } else { &namespaces };
         for namespace in parts {
-            let (client, job) = (Arc::clone(&client), Arc::clone(&job));
-            all.push(Watch::new(&server, role, namespace.clone(), selector, client, job));
+            let access = (Arc::clone(&client), Arc::clone(&job));
+            all.push(Watch::new(&server, role, namespace.clone(), selector, access, memory));
         }
     }
     Ok(all)

@@ -5,14 +5,15 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
 
-/// A page of a list.
+/// A page of a list, whose objects are not parsed: their number and sizes are checked before.
 #[derive(Debug, Deserialize)]
-pub(super) struct ObjectList {
+pub(super) struct ObjectList<'a> {
     #[serde(default)]
     pub(super) metadata: ListMetadata,
-    #[serde(default, deserialize_with = "or_default")]
-    pub(super) items: Vec<Object>,
+    #[serde(default, borrow, deserialize_with = "or_default")]
+    pub(super) items: Vec<&'a RawValue>,
 }
 
 /// The position of a list or bookmark in the history of the API.

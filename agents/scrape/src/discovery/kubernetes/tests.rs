@@ -10,7 +10,7 @@ use granary_agent_kit::relabel::Labels;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::Config;
+use crate::{Config, memory::MEMORY_MAX};
 
 /// A request: its path with the query, the head, and the connection for the response.
 type Request = (String, String, TcpStream);
@@ -61,9 +61,13 @@ fn list(version: &str, next_page: &str, items: &[Value]) -> String {
 }
 
 fn discovery(yaml: &str) -> Kubernetes {
+    discovery_within(yaml, &Memory::new(MEMORY_MAX))
+}
+
+fn discovery_within(yaml: &str, memory: &Arc<Memory>) -> Kubernetes {
     let text = format!("scrape_configs: [{{job_name: j, kubernetes_sd_configs: [{{{yaml}}}]}}]");
     let config = Config::parse(&text, "".into()).unwrap();
-    Kubernetes::new(&config.jobs()[0].kubernetes_sd_configs[0])
+    Kubernetes::new(&config.jobs()[0].kubernetes_sd_configs[0], memory)
 }
 
 fn pod(name: &str, ip: &str, version: &str) -> Value {
@@ -374,7 +378,8 @@ fn inside_of_a_cluster_the_service_account_is_used() {
     let settings = &config.jobs()[0].kubernetes_sd_configs[0];
     let variable =
         |name: &str| Some(if name.ends_with("HOST") { "fd00::1" } else { "6443" }.to_owned());
-    let watches = watches(settings, variable, folder.path()).unwrap();
+    let memory = Memory::new(MEMORY_MAX);
+    let watches = watches(settings, &memory, variable, folder.path()).unwrap();
     let text = format!("{watches:?}");
     for part in [
         "\"https://[fd00::1]:6443/api/v1/namespaces/shop/pods?\"",
@@ -384,6 +389,80 @@ fn inside_of_a_cluster_the_service_account_is_used() {
     ] {
         assert!(text.contains(part), "{part} is not in {text}");
     }
-    let fault = Kubernetes::with_cluster(settings, |_| None, folder.path()).refresh().unwrap_err();
+    let mut outside = Kubernetes::with_cluster(settings, &memory, |_| None, folder.path());
+    let fault = outside.refresh().unwrap_err();
     assert!(fault.contains("set api_server"), "{fault}");
+}
+
+fn bare_pod(name: &str, annotation: &str) -> Value {
+    json!({"metadata": {"name": name, "annotations": {"a": annotation}, "resourceVersion": "1"}})
+}
+
+/// Waits until the charged memory has this property.
+fn wait_for_memory(memory: &Memory, is_reached: impl Fn(usize) -> bool) {
+    let watch = Stopwatch::start();
+    while !is_reached(memory.used()) {
+        assert!(watch.elapsed() < Duration::from_secs(30), "{} bytes", memory.used());
+        thread::yield_now();
+    }
+}
+
+/// Regression: a watch could use twice the memory limit of the scraper, without a count.
+#[test]
+fn objects_are_charged_to_the_memory_of_the_scraper_until_they_are_gone() {
+    let (url, requests) = api();
+    let memory = Memory::new(1 << 20);
+    let mut cluster = discovery_within(&format!("role: pod, api_server: '{url}'"), &memory);
+    let (before, after) = ("x".repeat(100_000), "x".repeat(50_000));
+    let server = thread::spawn(move || {
+        let (_, _, mut stream) = next(&requests);
+        respond(&mut stream, "200 OK", &list("1", "", &[bare_pod("a", &before)]));
+        let (_, _, mut stream) = next(&requests);
+        begin_watch(&mut stream);
+        (requests, stream)
+    });
+    changed(&mut cluster);
+    let (requests, mut stream) = server.join().unwrap();
+    wait_for_memory(&memory, |used| (100_000..110_000).contains(&used));
+    event(&mut stream, "ADDED", &bare_pod("b", &after));
+    wait_for_memory(&memory, |used| (150_000..160_000).contains(&used));
+    event(&mut stream, "MODIFIED", &bare_pod("a", ""));
+    wait_for_memory(&memory, |used| (50_000..60_000).contains(&used));
+    event(&mut stream, "DELETED", &bare_pod("b", ""));
+    wait_for_memory(&memory, |used| used < 10_000);
+    assert_eq!(memory.refused(), 0);
+    // An event that does not fit is reported, and the list is read again.
+    let large = json!({"type": "ADDED", "object": bare_pod("c", &"x".repeat(2 << 20))});
+    // The client closes the connection before it has read everything.
+    drop(stream.write_all(format!("{large}\n").as_bytes()));
+    let (path, _, mut stream) = next(&requests);
+    assert!(path.contains("limit=500"), "{path}");
+    assert_eq!(changed(&mut cluster), [], "pods without an address");
+    let fault = cluster.refresh().unwrap_err();
+    assert!(fault.contains("scrape_memory_max"), "{fault}");
+    respond(&mut stream, "200 OK", &list("2", "", &[]));
+    wait_for_memory(&memory, |used| used == 0);
+    assert_eq!(memory.refused(), 1);
+}
+
+#[test]
+fn lists_beyond_the_memory_of_the_scraper_are_refused() {
+    // A long text, and many objects with a short text.
+    let many: Vec<Value> = (0..2_000).map(|n| bare_pod(&format!("p{n}"), "")).collect();
+    for items in [vec![bare_pod("a", &"x".repeat(900_000))], many] {
+        let (url, requests) = api();
+        let memory = Memory::new(1 << 20);
+        let mut cluster = discovery_within(&format!("role: pod, api_server: '{url}'"), &memory);
+        let server = thread::spawn(move || {
+            let (_, _, mut stream) = next(&requests);
+            let body = list("1", "", &items);
+            let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
+            // The client closes the connection before it has read everything.
+            drop(stream.write_all(format!("{head}{body}").as_bytes()));
+        });
+        let fault = cluster.refresh().unwrap_err();
+        assert!(fault.contains("no memory is free") && fault.contains("/pods?"), "{fault}");
+        server.join().unwrap();
+        assert_eq!((memory.used(), memory.refused()), (0, 1));
+    }
 }

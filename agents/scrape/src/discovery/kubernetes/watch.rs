@@ -1,9 +1,11 @@
 //! A watch of one resource: a list in pages, then its changes since then. When the API no longer
-//! has these changes (410), the list is read again.
+//! has these changes (410), the list is read again, beside the objects that it replaces.
+//!
+//! Texts and objects are charged to the memory limit of the scraper.
 
 use std::{
     collections::BTreeMap,
-    io::{BufRead, BufReader, Read},
+    io::{BufRead, BufReader},
     sync::Arc,
     time::Duration,
 };
@@ -18,17 +20,20 @@ use super::{
 use crate::{
     config::{Job, Role, Selector},
     fetch::{Client, FetchRequest},
+    memory::{Lease, Memory},
 };
 
 const PAGE_OBJECTS: usize = 500;
 /// The maximum number of pages of a list; the API may send fewer objects than a page can have.
 const PAGES_MAX: usize = 1000;
-const PAGE_BYTES_MAX: u64 = 64 << 20;
+const PAGE_BYTES_MAX: usize = 64 << 20;
 const LIST_TIMEOUT: Duration = Duration::from_secs(30);
-/// The maximum number of objects of a watch, and their maximum memory.
+/// The maximum number of objects of a watch.
 const OBJECTS_MAX: usize = 50_000;
-const OBJECTS_BYTES_MAX: usize = 64 << 20;
-const EVENT_BYTES_MAX: u64 = 4 << 20;
+/// The maximum length of the text of an object, and of an event.
+const EVENT_BYTES_MAX: usize = 4 << 20;
+/// The maximum step by which the buffer of a text grows.
+const TEXT_STEP_MAX: usize = 1 << 20;
 /// The time after which the API ends a watch; the client waits longer.
 const WATCH_SECONDS: u64 = 240;
 const WATCH_TIMEOUT: Duration = Duration::from_secs(WATCH_SECONDS + 30);
@@ -46,8 +51,9 @@ pub(super) struct Watch {
     /// The version to continue from; `None` before a list.
     version: Option<String>,
     is_listed: bool,
+    memory: Arc<Memory>,
     /// The memory of the objects.
-    bytes: usize,
+    lease: Lease,
 }
 
 impl Watch {
@@ -56,8 +62,8 @@ impl Watch {
         role: Role,
         namespace: String,
         selector: Option<&Selector>,
-        client: Arc<Client>,
-        job: Arc<Job>,
+        (client, job): (Arc<Client>, Arc<Job>),
+        memory: &Arc<Memory>,
     ) -> Self {
         let (api, resource) = match role {
             Role::Endpoints => ("api/v1", "endpoints"),
@@ -77,7 +83,8 @@ impl Watch {
                 }
             }
         }
-        Self { key: (role, namespace), url, client, job, version: None, is_listed: false, bytes: 0 }
+        let (key, lease, memory) = ((role, namespace), memory.lease(), Arc::clone(memory));
+        Self { key, url, client, job, version: None, is_listed: false, memory, lease }
     }
 
     /// Follows the resource until the entry ends.
@@ -119,7 +126,8 @@ impl Watch {
 
     /// Reads the list, and replaces the objects.
     fn list(&mut self, shared: &Shared) -> Result<(), String> {
-        let (mut all, mut bytes, mut next_page) = (BTreeMap::new(), 0, String::new());
+        let (mut all, mut next_page) = (BTreeMap::new(), String::new());
+        let lease = self.memory.lease();
         let mut pages = 0..PAGES_MAX;
         let version = loop {
             if shared.state().has_ended {
@@ -128,20 +136,15 @@ impl Watch {
             pages.next().ok_or("the list has too many pages")?;
             let url = format!("{}limit={PAGE_OBJECTS}&continue={}", self.url, encode(&next_page));
             let answer = self.open(&url, LIST_TIMEOUT)?.ok_or("the list has expired")?;
-            let mut text = Vec::new();
-            let mut answer = answer.take(PAGE_BYTES_MAX + 1);
-            answer.read_to_end(&mut text).map_err(|cause| cause.to_string())?;
-            if text.len() as u64 > PAGE_BYTES_MAX {
-                return Err(format!("a page of the list has more than {PAGE_BYTES_MAX} bytes"));
-            }
-            let page: ObjectList =
+            let text_lease = self.memory.lease();
+            let text = read_text(&mut BufReader::new(answer), None, PAGE_BYTES_MAX, &text_lease)?;
+            let page: ObjectList<'_> =
                 serde_json::from_slice(&text).map_err(|cause| cause.to_string())?;
-            for mut object in page.items {
-                object.metadata.resource_version.clear();
-                bytes += object.bytes();
-                all.insert(object.key(), object);
+            check_number(all.len().saturating_add(page.items.len()))?;
+            for item in page.items {
+                let (key, object) = parse_object(item.get(), &lease)?;
+                all.insert(key, object);
             }
-            check_limits(all.len(), bytes)?;
             next_page = page.metadata.next_page;
             if next_page.is_empty() {
                 break page.metadata.resource_version;
@@ -156,7 +159,7 @@ impl Watch {
         if !std::mem::replace(&mut self.is_listed, true) {
             state.unlisted -= 1;
         }
-        (self.version, self.bytes) = (Some(version), bytes);
+        (self.version, self.lease) = (Some(version), lease);
         Ok(())
     }
 
@@ -169,17 +172,12 @@ impl Watch {
         );
         let Some(answer) = self.open(&url, WATCH_TIMEOUT)? else { return Ok(()) };
         let mut answer = BufReader::new(answer);
-        let mut line = Vec::new();
         loop {
-            line.clear();
-            let mut event = answer.by_ref().take(EVENT_BYTES_MAX);
-            let length = event.read_until(b'\n', &mut line).map_err(|cause| cause.to_string())?;
-            if length == 0 {
+            let lease = self.memory.lease();
+            let line = read_text(&mut answer, Some(b'\n'), EVENT_BYTES_MAX, &lease);
+            let line = line.inspect_err(|_| self.version = None)?;
+            if line.is_empty() {
                 return Ok(());
-            }
-            if length as u64 == EVENT_BYTES_MAX {
-                self.version = None;
-                return Err(format!("an event has more than {EVENT_BYTES_MAX} bytes"));
             }
             if line.last() != Some(&b'\n') {
                 // The connection broke within an event, which follows again.
@@ -217,11 +215,15 @@ impl Watch {
         let mut state = shared.state();
         let objects = state.objects.0.entry(self.key.clone()).or_default();
         let mut new = (!is_deleted).then_some(*object);
+        let charged = new.as_ref().map_or(Ok(()), |new| self.lease.reserve(new.bytes()));
+        if let Err(cause) = charged {
+            self.version = None;
+            return Err(cause);
+        }
         if let Some(object) = &mut new {
             // The version changes with fields that are not read, such as a node's heartbeat.
             object.metadata.resource_version.clear();
         }
-        self.bytes += new.as_ref().map_or(0, Object::bytes);
         let (is_same, old) = match new {
             Some(new) => {
                 let key = new.key();
@@ -230,18 +232,22 @@ impl Watch {
             }
             None => (false, objects.remove(&deleted_key)),
         };
-        self.bytes = self.bytes.saturating_sub(old.as_ref().map_or(0, Object::bytes));
-        let limits = check_limits(objects.len(), self.bytes);
+        self.lease.release(old.as_ref().map_or(0, Object::bytes));
+        let limit = check_number(objects.len());
         if !is_same {
             state.changes += 1;
         }
-        self.version = limits.is_ok().then_some(version);
-        limits
+        self.version = limit.is_ok().then_some(version);
+        limit
     }
 
     /// Opens a stream, or returns `None` when the API no longer has this version. The list is then
     /// read again; after other refusals, the same request is repeated later.
-    fn open(&mut self, url: &str, timeout: Duration) -> Result<Option<Box<dyn Read>>, String> {
+    fn open(
+        &mut self,
+        url: &str,
+        timeout: Duration,
+    ) -> Result<Option<Box<dyn std::io::Read>>, String> {
         let request = FetchRequest { url, accept: "application/json", timeout };
         let (status, answer) = self.client.open(&self.job, &request)?;
         if matches!(status, 400 | 410) {
@@ -255,14 +261,56 @@ impl Watch {
     }
 }
 
-fn check_limits(objects: usize, bytes: usize) -> Result<(), String> {
-    if objects > OBJECTS_MAX || bytes > OBJECTS_BYTES_MAX {
+fn check_number(objects: usize) -> Result<(), String> {
+    if objects > OBJECTS_MAX {
         return Err(format!(
-            "{objects} objects of {bytes} bytes, more than {OBJECTS_MAX} or {OBJECTS_BYTES_MAX} \
-             bytes; narrow namespaces or selectors"
+            "{objects} objects, more than {OBJECTS_MAX}; narrow namespaces or selectors"
         ));
     }
     Ok(())
+}
+
+/// Parses an object of a list, and charges its memory.
+fn parse_object(text: &str, lease: &Lease) -> Result<((String, String), Object), String> {
+    if text.len() > EVENT_BYTES_MAX {
+        return Err(format!("an object has more than {EVENT_BYTES_MAX} bytes"));
+    }
+    let mut object: Object = serde_json::from_str(text).map_err(|cause| cause.to_string())?;
+    object.metadata.resource_version.clear();
+    lease.reserve(object.bytes())?;
+    Ok((object.key(), object))
+}
+
+/// Reads up to `end`, or up to the end of the stream, and charges each part before it is stored.
+fn read_text(
+    answer: &mut impl BufRead,
+    end: Option<u8>,
+    bytes_max: usize,
+    lease: &Lease,
+) -> Result<Vec<u8>, String> {
+    let mut text = Vec::new();
+    loop {
+        let part = match answer.fill_buf() {
+            Err(cause) if cause.kind() == std::io::ErrorKind::Interrupted => continue,
+            part => part.map_err(|cause| cause.to_string())?,
+        };
+        let position = end.and_then(|end| part.iter().position(|byte| *byte == end));
+        let part = position.and_then(|position| part.get(..=position)).unwrap_or(part);
+        if text.len() + part.len() > bytes_max {
+            return Err(format!("an answer of the API has more than {bytes_max} bytes"));
+        }
+        if text.capacity() - text.len() < part.len() {
+            let more = part.len().max(text.len().min(TEXT_STEP_MAX));
+            lease.reserve(more)?;
+            text.reserve_exact(more);
+        }
+        text.extend_from_slice(part);
+        let length = part.len();
+        answer.consume(length);
+        if length == 0 || position.is_some() {
+            return Ok(text);
+        }
+    }
 }
 
 fn encode(text: &str) -> String {
