@@ -1,17 +1,15 @@
-//! Connection tracking, sockets, dropped packets, and clock synchronization.
+//! Connection tracking, sockets, and dropped packets.
 
-use std::{path::Path, sync::Arc};
+use std::sync::Arc;
 
 use granary_agent_kit::{Readings, Source, SourceError};
 
 use crate::host::Host;
 
-/// The file that systemd's NTP client creates when the clock is synchronized.
-const TIMESYNC_FILE: &str = "/run/systemd/timesync/synchronized";
 /// The maximum number of cores.
 const CORES_MAX: usize = 4096;
 
-/// The source of the metrics of connections, sockets, packets and the clock.
+/// The source of the metrics of connections, sockets and packets.
 #[derive(Debug)]
 pub(crate) struct Kernel(pub(crate) Arc<Host>);
 
@@ -46,11 +44,6 @@ impl Source for Kernel {
         let [dropped, squeezed] = sum_softnet(&self.0.read_text("net/softnet_stat")?);
         self.0.counters(readings, "packets", [("system_softnet_dropped", dropped)]);
         self.0.counters(readings, "rounds", [("system_softnet_squeezed", squeezed)]);
-        // With another NTP client, the state is unknown.
-        if Path::new(TIMESYNC_FILE).parent().is_some_and(Path::exists) {
-            let is_synchronized = f64::from(u8::from(Path::new(TIMESYNC_FILE).exists()));
-            self.0.gauges(readings, "", [("system_clock_synchronized", is_synchronized)]);
-        }
         Ok(())
     }
 }
@@ -79,6 +72,41 @@ fn sum_softnet(text: &str) -> [f64; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_files_of_proc_become_metrics_and_conntrack_may_be_missing() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |file: &str, text: &str| {
+            let path = folder.path().join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        write("net/sockstat", "sockets: used 50\nTCP: inuse 13 orphan 2 tw 103 alloc 14 mem 22\n");
+        write("net/softnet_stat", "00101786 0000000a 00000003 00000000\n");
+        let host = Host { proc: folder.path().to_owned(), ..Host::for_tests() };
+        let mut kernel = Kernel(Arc::new(host));
+        let mut sample = || {
+            let mut readings = Readings::default();
+            kernel.sample(0, &mut readings).unwrap();
+            readings.as_slice().iter().map(|r| (r.metric.to_string(), r.value)).collect::<Vec<_>>()
+        };
+        let always = [
+            ("system_sockets_used", 50.0),
+            ("tcp_sockets_orphaned", 2.0),
+            ("tcp_sockets_allocated", 14.0),
+            ("system_softnet_dropped", 10.0),
+            ("system_softnet_squeezed", 3.0),
+        ]
+        .map(|(name, value)| (name.to_owned(), value));
+        assert_eq!(sample(), always);
+        write("sys/net/netfilter/nf_conntrack_count", "37\n");
+        write("sys/net/netfilter/nf_conntrack_max", "262144\n");
+        let conntrack = [
+            ("system_conntrack_entries".to_owned(), 37.0),
+            ("system_conntrack_entries_max".to_owned(), 262_144.0),
+        ];
+        assert_eq!(sample(), [&conntrack[..], &always].concat());
+    }
 
     #[test]
     fn a_number_follows_its_name() {

@@ -3,6 +3,7 @@
 //! METRICS.md lists the metrics. Most sources of metrics have a file of their own.
 
 mod cgroups;
+mod clock;
 mod cpu;
 mod disk;
 mod disk_intervals;
@@ -32,7 +33,7 @@ use granary_agent_kit::{SideBySide, Source, SourceError};
 use crate::host::Host;
 
 /// The names of the sources that may block.
-const MAY_BLOCK: [&str; 4] = ["filesystem", "temperature", "cgroups", "systemd"];
+const MAY_BLOCK: [&str; 5] = ["filesystem", "clock", "temperature", "cgroups", "systemd"];
 /// The time that a round waits for the sources that may block.
 const DEADLINE: Duration = Duration::from_secs(1);
 
@@ -85,6 +86,7 @@ fn standard_sources(host: &Arc<Host>) -> Vec<Box<dyn Source + Send>> {
         Box::new(uptime::Uptime(Arc::clone(host))),
         Box::new(pressure::Pressure::new(Arc::clone(host))),
         Box::new(kernel::Kernel(Arc::clone(host))),
+        Box::new(clock::Clock::new(Arc::clone(host))),
         Box::new(temperature::Temperature::new(Arc::clone(host))),
         Box::new(cgroups::Cgroups::new(Arc::clone(host))),
         Box::new(systemd::Systemd::new(Arc::clone(host))),

@@ -58,6 +58,7 @@ fn every_documented_metric_is_in_the_sources() {
         include_str!("uptime.rs"),
         include_str!("pressure.rs"),
         include_str!("kernel.rs"),
+        include_str!("clock.rs"),
         include_str!("temperature.rs"),
         include_str!("systemd.rs"),
         include_str!("raid.rs"),
