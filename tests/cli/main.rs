@@ -3,6 +3,7 @@
 #![allow(clippy::print_stderr, reason = "tests say what they skip and how to repeat them")]
 
 mod access;
+mod agent_pairs;
 mod alertmanager;
 mod alerts;
 mod attacks;
