@@ -39,8 +39,8 @@ case ${DAEMON:-} in *[\"\|\\\&]*) fail "DAEMON contains characters that an addre
 remove() { # program
     [ ! -e "/usr/bin/$1" ] || fail "$1 was installed by a package; remove it with apt or dpkg"
     if has_systemd; then systemctl disable --now "$1.service" >/dev/null 2>&1 || true; fi
-    rm -f "$bin/$1" "$bin/.$1.old" "$bin/.$1.new" "$units/$1.service" "$share/granary/$1.service" "$share/bash-completion/completions/$1" \
-        "$share/zsh/site-functions/_$1" "$share/fish/vendor_completions.d/$1.fish"
+    rm -f "$bin/$1" "$bin/.$1.old" "$bin/.$1.new" "$units/$1.service" "$share/granary/$1.service" "$share/granary/$1.sha256" \
+        "$share/bash-completion/completions/$1" "$share/zsh/site-functions/_$1" "$share/fish/vendor_completions.d/$1.fish"
     for page in "$share/man/man1/$1.1" "$share/man/man1/$1-"*.1; do
         # The pages of granary-agent begin with the name of granary.
         case $1:$page in granary:*/granary-agent*) ;; *) rm -f "$page" ;; esac
@@ -180,6 +180,9 @@ for program in "$@"; do
     place "$program"
     start "$program"
     rm -f "$bin/.$program.old"
+    # Tells which archive is installed.
+    install -d -m 755 "$share/granary"
+    grep -F "  $archive" "$work/SHA256SUMS" >"$share/granary/$program.sha256"
     say "installed $("$bin/$program" --version)"
 done
 say "settings: /etc/granary; the page: http://localhost:7117"

@@ -1,7 +1,8 @@
 #!/bin/bash
 # Builds releases with deploy/release.sh from existing binaries, and installs, upgrades, runs and removes
-# them in a fresh Debian root: first the packages, then the archives by deploy/install.sh. When that is
-# not possible, exits with 77 and prints the reason.
+# them in a fresh Debian root: first the Debian packages, then the RPM packages with a database of their
+# own, then the archives by deploy/install.sh, then the role
+# of Ansible. When that is not possible, exits with 77 and prints the reason.
 #
 # BINARIES is the folder of the binaries (default: target/debug of `cargo build --workspace`).
 set -euo pipefail
@@ -32,7 +33,7 @@ trap cleanup EXIT
 mirror=$(sed -n 's/^deb \([^ ]*\) .*/\1/p; s/^URIs: \([^ ]*\).*/\1/p' /etc/apt/sources.list \
     /etc/apt/sources.list.d/* 2>/dev/null | head -1 || true)
 suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
-debootstrap --variant=minbase "$suite" "$work/root" "${mirror:-http://deb.debian.org/debian}" \
+debootstrap --variant=minbase --include=python3 "$suite" "$work/root" "${mirror:-http://deb.debian.org/debian}" \
     >"$work/debootstrap.log" 2>&1 || { tail -5 "$work/debootstrap.log"; skip "debootstrap cannot reach Debian"; }
 for version in 0.0.1 0.0.2; do
     BINARIES=$binaries VERSION=$version deploy/release.sh "$work/root/release-$version" 2>"$work/release.log" ||
@@ -131,6 +132,32 @@ for program in granary-agent granary; do check_package_removal "$program"; done
 expect_absent etc/granary
 echo "packages are installed, upgraded, run, removed and purged"
 
+# rpm runs the scripts of the packages in the root, which has useradd and getent from Debian's packages.
+run_rpm() { rpm --root "$work/root" --dbpath /var/lib/rpm-test --nodeps --force-debian "$@" >"$work/rpm.log" 2>&1 ||
+    { cat "$work/rpm.log"; fail "rpm $*"; }; }
+rpm_of() { echo "$work/root/release-$2/$1-$2-1.$(uname -m).rpm"; }
+check_rpm() { # program
+    run_rpm -i "$(rpm_of "$1" 0.0.1)"
+    check_settings "$1"
+    [ -e "$work/root/usr/lib/systemd/system/$1.service" ] || fail "no unit of $1"
+    in_root gzip -dc "/usr/share/man/man1/$1.1.gz" | grep -q '^\.TH' || fail "no page of $1"
+    add_changes "$1"
+    run_rpm -U "$(rpm_of "$1" 0.0.2)"
+    expect_equal "version" "$(rpm --root "$work/root" --dbpath /var/lib/rpm-test -q "$1")" "$1-0.0.2-1.$(uname -m)"
+    run_rpm -V "$1" --nomtime --noconfig
+    check_settings "$1"
+    check_changes "$1" "an upgrade"
+    run_rpm -e "$1"
+    expect_absent "usr/bin/$1"
+    expect_absent "usr/lib/systemd/system/$1.service"
+    [ -e "$work/root/var/lib/$1/kept" ] || fail "a removal removed data of $1"
+    grep -qxF "# mine" "$work/root/etc/granary/$(settings_of "$1").rpmsave" || fail "a removal removed settings of $1"
+    rm -r "$work/root/var/lib/$1" "$work/root/etc/granary/$(settings_of "$1").rpmsave"
+    in_root userdel "$1"
+}
+for program in granary granary-agent; do check_rpm "$program"; done
+echo "RPM packages are installed, upgraded and removed"
+
 install_from() { # folder, arguments
     local folder=$1
     shift
@@ -168,3 +195,8 @@ install_from /release-0.0.2 purge
     -path '*/lib/granary*' -o -name '*granary' -type f 2>/dev/null)" ] || fail "purge left files"
 ! in_root getent passwd granary >/dev/null || fail "the user granary is still there"
 echo "archives are installed, refused, upgraded, run, removed and purged"
+if command -v ansible-playbook >/dev/null; then
+    deploy/ansible/test.sh "$work/root" "$work/root/release-0.0.1" "$work/root/release-0.0.2"
+else
+    echo "ansible: SKIPPED: ansible-playbook is not installed"
+fi

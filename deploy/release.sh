@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds a release: archives and Debian packages of static binaries, a root file system for containers,
+# Builds a release: archives, Debian and RPM packages of static binaries, a root file system for containers,
 # the installer, a list of all components (CycloneDX), and checksums.
 #
 #   deploy/release.sh [FOLDER]    the default FOLDER is target/release-files
@@ -16,6 +16,7 @@ programs="granary granary-agent"
 fail() { printf 'release: %s\n' "$*" >&2; exit 1; }
 need() { command -v "$1" >/dev/null || fail "$1 is missing: apt-get install $2"; }
 need dpkg-deb dpkg
+need rpmbuild rpm
 need readelf binutils
 need python3 python3
 case $target in
@@ -75,6 +76,7 @@ for program in $programs; do
     mv "$folder/completions/man" "$folder/man"
     pack "$out" "$name" 0 | gzip "-${level}n" >"$out/$name.tar.gz"
     deploy/deb/build.sh "$program" "$version" "$architecture" "$folder" "$out"
+    deploy/rpm/build.sh "$program" "$version" "${target%%-*}" "$folder" "$out"
 done
 
 # The container: both programs, and a user that may write to the volume.

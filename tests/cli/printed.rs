@@ -349,8 +349,16 @@ fn promtool_accepts_every_printed_setting_of_prometheus() {
 
 #[test]
 fn scripts_can_be_parsed_and_the_container_copies_existing_files() {
-    let scripts = ["quickstart.sh", "release.sh", "install.sh", "deb/build.sh", "packages_test.sh"]
-        .map(|name| format!("deploy/{name}"));
+    let scripts = [
+        "quickstart.sh",
+        "release.sh",
+        "install.sh",
+        "deb/build.sh",
+        "rpm/build.sh",
+        "ansible/test.sh",
+        "packages_test.sh",
+    ]
+    .map(|name| format!("deploy/{name}"));
     let others = [".ci/run", "benches/query_peers.sh"].map(str::to_owned);
     for script in scripts.into_iter().chain(others) {
         let text = fs::read_to_string(root().join(&script)).unwrap();
