@@ -51,7 +51,7 @@ impl Cluster {
         let settings = format!(
             "[cluster]\nuri = '{}'\nadvertise = '{}'\nreplicas = {replicas}\n\
              [storage]\ncheckpoint_interval = '1s'\n\
-             [ingest]\nha_senders = ['remote_write ']\n",
+             [ingest]\nha_senders = {{ 'remote_write ' = '30s' }}\n",
             self.server.uri(),
             node.url
         );
