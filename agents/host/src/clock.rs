@@ -184,9 +184,10 @@ mod tests {
     use super::*;
 
     /// The response of chrony 4.3 to request 7: a clock that is 0.25 s behind a server of stratum 8.
-    const RESPONSE_HEX: &str = "060200000021000500000000000000000000000700000000000000007f000001\
-        7f0000010000000000000000000000000001000000090000000000006b09a71d36933a4efeffffb8d17a8ec4d4f5\
-        2569f57f6a89eb1edd81fa80dc49e0ddff02d8fed0f104823906";
+    const RESPONSE_HEX: &str = "\
+        060200000021000500000000000000000000000700000000000000007f0000017f00000100000000\
+        00000000000000000001000000090000000000006b09a71d36933a4efeffffb8d17a8ec4d4f52569\
+        f57f6a89eb1edd81fa80dc49e0ddff02d8fed0f104823906";
 
     fn response() -> Vec<u8> {
         let digits: Vec<char> = RESPONSE_HEX.chars().collect();
@@ -249,7 +250,8 @@ mod tests {
         assert_eq!(sample(&mut clock), BTreeMap::new());
         let folder = tempfile::tempdir().unwrap();
         clock.timesync_file = folder.path().join("synchronized");
-        let synchronized = |value| BTreeMap::from([("system_clock_synchronized".to_owned(), value)]);
+        let synchronized =
+            |value| BTreeMap::from([("system_clock_synchronized".to_owned(), value)]);
         assert_eq!(sample(&mut clock), synchronized(0.0));
         std::fs::write(&clock.timesync_file, "").unwrap();
         assert_eq!(sample(&mut clock), synchronized(1.0));
