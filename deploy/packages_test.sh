@@ -11,7 +11,9 @@ cd "$(dirname "$0")/.."
 skip() { echo "SKIPPED: $*"; exit 77; }
 fail() { echo "FAILED: $*" >&2; exit 1; }
 [ "$(id -u)" = 0 ] || skip "root is needed to make a Debian root"
-command -v debootstrap >/dev/null || skip "debootstrap is not installed"
+for tool in debootstrap rpmbuild; do
+    command -v $tool >/dev/null || skip "$tool is not installed"
+done
 binaries=${BINARIES:-target/debug}
 # Fast instead of small.
 export COMPRESSION=1

@@ -28,6 +28,8 @@ agents:
       granary_agent_tags: {env: prod, "the team": 'a "b"'}
       granary_agent_options: interval = "30s"
 END
+# Ansible refuses the locale C.
+export LC_ALL=C.UTF-8
 export ANSIBLE_ROLES_PATH=$PWD/roles ANSIBLE_HOME=$work/home ANSIBLE_NOCOLOR=1 ANSIBLE_PIPELINING=1 ANSIBLE_LOCALHOST_WARNING=0
 play() { # expected number of changes ("some" for any), release, arguments
     local expected=$1 release=$2
