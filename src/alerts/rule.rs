@@ -31,6 +31,12 @@ impl RuleGroup {
         format!("{:032x}", xxh3_128(format!("{}\0{}", self.file, self.name).as_bytes()))
     }
 
+    /// Returns the name of the service level objective from which the group was expanded.
+    pub fn slo(&self) -> Option<&str> {
+        let target = self.rules.iter().find(|rule| rule.name == SLO_TARGET)?;
+        target.labels.get(SLO).map(String::as_str)
+    }
+
     /// Returns the version of a rule: a hash of its content, which changes when its results may
     /// change.
     pub(super) fn version_of(&self, rule: &Rule) -> u64 {
@@ -107,5 +113,9 @@ impl Rule {
     }
 }
 
+/// The metric of the target of a service level objective.
+pub(super) const SLO_TARGET: &str = "slo:target";
+/// The label with the name of a service level objective.
+pub(super) const SLO: &str = "slo";
 /// The label with the name of an alert.
 pub(super) const ALERT_NAME: &str = "alertname";

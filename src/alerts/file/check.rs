@@ -19,7 +19,7 @@ const GROUP_RULES_MAX: usize = 1000;
 /// The maximum number of levels of a rule.
 const LEVELS_MAX: usize = 10;
 /// The label that distinguishes the levels of a rule.
-const SEVERITY: &str = "severity";
+pub(super) const SEVERITY: &str = "severity";
 
 const COMPARISONS: [&str; 6] = [">=", "<=", "==", "!=", ">", "<"];
 
@@ -29,7 +29,7 @@ pub(super) struct FileChecker<'a> {
     interval_ms: i64,
     limits: &'a ExpressionLimits<'a>,
     faults: Vec<FileFault>,
-    location: String,
+    pub(super) location: String,
     names: BTreeSet<String>,
 }
 
@@ -39,16 +39,20 @@ impl<'a> FileChecker<'a> {
         Self { file, interval_ms, limits, faults, location, names }
     }
 
+    pub(super) fn fault_count(&self) -> usize {
+        self.faults.len()
+    }
+
     pub(super) fn into_faults(self) -> Vec<FileFault> {
         self.faults
     }
 
-    fn fault(&mut self, problem: impl Into<String>) {
+    pub(super) fn fault(&mut self, problem: impl Into<String>) {
         let (file, location) = (self.file.to_owned(), self.location.clone());
         self.faults.push(FileFault { file, location, problem: problem.into() });
     }
 
-    fn length(&mut self, key: &str, text: Option<&str>) -> Option<i64> {
+    pub(super) fn length(&mut self, key: &str, text: Option<&str>) -> Option<i64> {
         let text = text?;
         let found = parse_duration_ms(text);
         if found.is_none() {
@@ -228,7 +232,7 @@ impl<'a> FileChecker<'a> {
         }
     }
 
-    fn check_expression(&mut self, key: &str, text: &str) -> bool {
+    pub(super) fn check_expression(&mut self, key: &str, text: &str) -> bool {
         let checked = check_rule_promql(text, self.limits);
         if let Err(cause) = &checked {
             self.fault(format!("{key}: {cause}"));

@@ -4,6 +4,7 @@
 
 mod check;
 mod raw;
+mod slo;
 
 use std::fmt;
 
@@ -61,8 +62,9 @@ pub fn read_rules(
     let read = serde_saphyr::from_str_with_options::<Option<RawFile>>(text, options);
     let raw = read.map_err(|cause| vec![fault(cause.to_string())])?;
     let mut checking = FileChecker::new(file, interval_ms, limits);
-    let groups = raw.map_or_else(Vec::new, |raw| raw.groups);
-    let groups = groups.into_iter().map(|group| checking.group(group)).collect();
+    let RawFile { groups, slos } = raw.unwrap_or_default();
+    let mut groups: Vec<_> = groups.into_iter().map(|group| checking.group(group)).collect();
+    groups.extend(checking.slos(slos));
     let faults = checking.into_faults();
     if faults.is_empty() { Ok(groups) } else { Err(faults) }
 }
@@ -84,7 +86,7 @@ mod tests {
         budget: &Budget::UNLIMITED,
     };
 
-    fn read(text: &str) -> Result<Vec<RuleGroup>, String> {
+    pub(super) fn read(text: &str) -> Result<Vec<RuleGroup>, String> {
         read_rules("rules.yml", text, 60_000, &LIMITS).map_err(|faults| {
             faults.iter().map(FileFault::to_string).collect::<Vec<_>>().join("\n")
         })

@@ -9,14 +9,36 @@ use serde::{
     de::{MapAccess, Visitor},
 };
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawFile {
     #[serde(default)]
     pub(super) groups: Vec<RawGroup>,
+    #[serde(default)]
+    pub(super) slos: Vec<RawSlo>,
 }
 
+/// A service level objective: a share of good events, in one of three forms.
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawSlo {
+    pub(super) name: String,
+    /// Percent.
+    pub(super) target: f64,
+    pub(super) window: Option<String>,
+    pub(super) good: Option<String>,
+    pub(super) bad: Option<String>,
+    pub(super) total: Option<String>,
+    pub(super) histogram: Option<String>,
+    pub(super) under: Option<f64>,
+    pub(super) interval: Option<String>,
+    #[serde(default)]
+    pub(super) labels: BTreeMap<String, String>,
+    #[serde(default)]
+    pub(super) annotations: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawGroup {
     pub(super) name: String,
@@ -30,7 +52,7 @@ pub(super) struct RawGroup {
     pub(super) rules: Vec<RawRule>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawRule {
     pub(super) record: Option<String>,

@@ -135,7 +135,15 @@ impl RuleSources {
                 Ok(text) => {
                     let name = path.to_string_lossy();
                     match read_rules(&name, &text, self.interval_ms, &limits) {
-                        Ok(file_groups) => groups.extend(file_groups),
+                        Ok(file_groups) => {
+                            let repeated = repeated_slos(&groups, &file_groups);
+                            if repeated.is_empty() {
+                                groups.extend(file_groups);
+                            } else {
+                                faults.extend(repeated);
+                                unread.push(path);
+                            }
+                        }
                         Err(file_faults) => {
                             faults.extend(file_faults);
                             unread.push(path);
@@ -225,6 +233,19 @@ impl RuleSources {
     }
 }
 
+/// Returns a fault for each SLO that an earlier file declares too: both would write the same
+/// series.
+fn repeated_slos(earlier: &[RuleGroup], groups: &[RuleGroup]) -> Vec<FileFault> {
+    let with_slo = groups.iter().filter_map(|group| Some((group, group.slo()?)));
+    let repeated = with_slo.filter_map(|(group, slo)| {
+        let first = earlier.iter().find(|other| other.slo() == Some(slo))?;
+        let problem = format!("{} declares it too; choose another name", first.file);
+        let location = format!("slo {slo:?}");
+        Some(FileFault { file: group.file.clone(), location, problem })
+    });
+    repeated.collect()
+}
+
 /// Returns the prefix of every file's name: any file may have been skipped.
 fn any_file() -> Vec<PathBuf> {
     vec![PathBuf::new()]
@@ -296,6 +317,27 @@ mod tests {
         fs::write(at("b.yml"), "groups:\n- nam: b\n").unwrap();
         let message = read(&[folder.path().to_owned()]).unwrap_err();
         assert!(message.contains("b.yml") && message.contains("nam"), "{message}");
+    }
+
+    #[test]
+    fn an_slo_of_two_files_is_refused_in_the_second_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let slo = "slos: [{name: shop, target: 99, good: 'increase(a[$window])', total: \
+                   'increase(b[$window])'}]\n";
+        for name in ["a.yml", "b.yml"] {
+            fs::write(folder.path().join(name), slo).unwrap();
+        }
+        let settings = config::load(None, &config::Overrides::default()).unwrap();
+        let paths = vec![folder.path().display().to_string()];
+        let sources = RuleSources { paths, interval_ms: 60_000, ..RuleSources::default() };
+        let (set, fault) = sources.read_usable(&settings.promql_settings());
+        let files: Vec<_> = set.groups.iter().map(|group| group.file.as_str()).collect();
+        assert_eq!(files, [folder.path().join("a.yml").display().to_string()]);
+        assert_eq!(set.unread, [folder.path().join("b.yml")]);
+        let message = fault.unwrap().to_string();
+        for part in ["b.yml: slo \"shop\"", "a.yml declares it too"] {
+            assert!(message.contains(part), "{message}");
+        }
     }
 
     #[test]

@@ -217,13 +217,13 @@ test("without a receiver, the page warns and shows how to add a receiver", async
   const daemonWithoutReceivers = await startDaemon();
   await page.goto(`${daemonWithoutReceivers.url}/alerts`);
   const card = page.getByRole("region", { name: "No receivers" });
-  await expect(card).toContainText("4 rules have alerts, but notifications have no destination");
+  await expect(card).toContainText("6 rules have alerts, but notifications have no destination");
   await expect(card).toContainText('notifications = "/etc/granary/notifications.yml"');
   const firing = page.getByRole("button", { name: /^Firing/ });
   await expect(firing).toContainText("not sent");
   await page.goto(`${daemonWithoutReceivers.url}/status`);
   const health = page.getByRole("region", { name: "Health" });
-  await expect(health).toContainText("no receiver: 4 rules have alerts");
+  await expect(health).toContainText("no receiver: 6 rules have alerts");
   await expect(health).toContainText("Serving, with warnings");
 
   const withReceiver = await startDaemon({

@@ -3,7 +3,15 @@ import { HOST } from "./data";
 
 const lastValue = (metric: string) => `last_over_time(${metric}{host="${HOST}"}[3h])`;
 
-export const RULES = `groups:
+const counted = `count_over_time(system_load_1m{host="${HOST}"}[$window])`;
+
+export const RULES = `slos:
+- name: load
+  target: 99.9
+  interval: 1s
+  good: ${counted}
+  total: ${counted}
+groups:
 - name: hosts
   interval: 1s
   rules:

@@ -18,6 +18,8 @@ export const VIEWS: { name: string; path: string; linkText?: string }[] = [
   { name: "alerts", path: "/alerts", linkText: "Alerts" },
   { name: "rules", path: "/alerts?show=rules" },
   { name: "rule", path: "/alerts?rule=hosts/LoadHigh" },
+  { name: "slos", path: "/alerts?show=slos" },
+  { name: "slo", path: "/alerts?show=slos&slo=load" },
   { name: "silences", path: "/alerts?show=silences" },
   { name: "receivers", path: "/alerts?show=receivers" },
   { name: "storage", path: "/storage", linkText: "Storage" },

@@ -1,4 +1,4 @@
-/** Active alerts, rules, silences and receivers. */
+/** Active alerts, rules, service level objectives, silences and receivers. */
 import type { ComponentChildren } from "preact";
 import { api } from "../api/client";
 import { useResource } from "../api/resource";
@@ -14,6 +14,9 @@ import { Receivers } from "./alerts/receivers";
 import { RuleGroups } from "./alerts/rule-groups";
 import { RulePage } from "./alerts/rule-page";
 import { Silences } from "./alerts/silences";
+import { SloList } from "./alerts/slo-list";
+import { SloPage } from "./alerts/slo-page";
+import { TARGET } from "./alerts/slos";
 import { NoReceiver, useNoReceiver } from "./alerts/no-receiver";
 import "../styles/tiles.css";
 import "./alerts/alerts.css";
@@ -23,6 +26,7 @@ const SILENCES_REFRESH_MS = 30_000;
 
 const shownList = param("show", "alerts");
 const ruleParam = param("rule");
+const sloParam = param("slo");
 
 export function Alerts() {
   const rules = useResource("rules", (signal) => api.rules(signal), {
@@ -47,6 +51,10 @@ export function Alerts() {
             <RulePage {...namedRule} listed={listed} silences={silenceList} onChange={reloadAll} />
           );
         }
+        if (shownList.value === "slos" && sloParam.value !== "") {
+          const shared = { groups, listed, silences: silenceList, onChange: reloadAll };
+          return <SloPage key={sloParam.value} name={sloParam.value} {...shared} />;
+        }
         return (
           <>
             {ruleParam.value !== "" && <Failed message={`There is no rule ${ruleParam.value}.`} />}
@@ -55,6 +63,8 @@ export function Alerts() {
             <ListChoice listed={listed} groups={groups} silences={silenceList} />
             {shownList.value === "rules" ? (
               <RuleGroups groups={groups} />
+            ) : shownList.value === "slos" ? (
+              <SloList groups={groups} />
             ) : shownList.value === "receivers" ? (
               <Receivers />
             ) : shownList.value === "silences" ? (
@@ -151,6 +161,12 @@ function ListChoice({ listed, groups, silences }: ListChoiceProps) {
   const lists: { name: string; label: string; icon: IconName; count?: number }[] = [
     { name: "alerts", label: "Alerts", icon: "bell", count: listed.length },
     { name: "rules", label: "Rules", icon: "table", count: groups.flatMap((g) => g.rules).length },
+    {
+      name: "slos",
+      label: "SLOs",
+      icon: "check",
+      count: groups.filter((g) => g.rules.some(({ name }) => name === TARGET)).length,
+    },
     { name: "silences", label: "Silences", icon: "mute", count: unexpiredCount },
     { name: "receivers", label: "Receivers", icon: "flag" },
   ];
