@@ -1,7 +1,7 @@
 /** The fleet view with the number of hosts of a large fleet. */
 import type { Page } from "@playwright/test";
 import type { Ping } from "./support/daemon";
-import { hostSamples, NOW, ping } from "./support/data";
+import { HOST, hostSamples, NOW, ping } from "./support/data";
 import { eventually } from "./support/eventually";
 import { expect, test } from "./support/test";
 import { MINUTE } from "./support/zones";
@@ -140,4 +140,35 @@ test("the order does not change under the mouse, and a note says when it is outd
   expect(await shownHosts(page)).toEqual(["a", "b", "c"]);
   await page.mouse.move(5, 5);
   await expect.poll(() => shownHosts(page)).toEqual(["b", "c", "a"]);
+});
+
+test("a click anywhere on a row opens its host, except on its alerts and menu", async ({
+  page,
+  startDaemon,
+}) => {
+  const daemon = await startDaemon();
+  await daemon.postSamples(hostSamples(HOST, 1, 0));
+  await daemon.postPings([ping(HOST)]);
+  const row = grid(page).getByRole("row").filter({ hasText: HOST });
+  for (const { width, cell } of [
+    { width: 1440, cell: ".col-uptime" },
+    { width: 1440, cell: ".col-cpu" },
+    { width: 390, cell: ".col-memory" },
+  ]) {
+    await page.setViewportSize({ width, height: 900 });
+    await page.goto(daemon.url);
+    const box = await row.locator(cell).boundingBox();
+    if (!box) throw new Error(`${cell} is not drawn`);
+    await page.mouse.click(box.x + box.width / 2, box.y + box.height / 2);
+    await expect(page, cell).toHaveURL(new RegExp(`/hosts/${HOST}$`));
+  }
+  await page.setViewportSize({ width: 1440, height: 900 });
+  await page.goto(daemon.url);
+  await row.getByRole("button", { name: `Menu of ${HOST}` }).click();
+  await expect(page.getByRole("menuitem", { name: "Open charts" })).toBeFocused();
+  await page.keyboard.press("Escape");
+  const alerts = row.getByRole("link", { name: `Alerts of ${HOST}` });
+  await expect(alerts).toBeVisible({ timeout: 20_000 });
+  await alerts.click();
+  await expect(page).toHaveURL(/\/alerts\?q=host/);
 });

@@ -89,9 +89,10 @@ export class HostRow extends Component<Props> {
   }
 }
 
-function titleOf({ host }: Row): string {
+/** The title of the link, which covers the titles of the other cells. */
+function titleOf({ host, full }: Row): string {
   const tags = Object.entries(host.tags).map(([name, value]) => `${name}=${value}`);
-  return [host.host, ...tags].join("\n");
+  return [host.host, ...tags, ...(full ? [untilFullText(full)] : [])].join("\n");
 }
 
 interface LineCellProps {
