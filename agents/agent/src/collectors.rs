@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use granary_agent_host::ProcessChoice;
 use granary_agent_kit::{Plan, PlannedSource, Readings, Source, SourceError};
 use granary_agent_statsd::Limits;
 
@@ -119,7 +120,8 @@ fn services_of_kind(
 }
 
 fn start_host(name: String, host: &Host, interval: Duration) -> StartResult {
-    let sources = granary_agent_host::sources(name, &host.processes)?;
+    let (names, has_top) = (&host.processes, host.top_processes);
+    let sources = granary_agent_host::sources(name, ProcessChoice { names, has_top })?;
     let interval = host.interval.unwrap_or(interval);
     let interval_ms = i64::try_from(interval.as_millis()).unwrap_or(i64::MAX).max(1);
     Ok(Box::new(GroupedSources { name: HOST, interval_ms, sources }))

@@ -58,7 +58,7 @@ struct RawSettings {
 pub(crate) type Services = Vec<(Kind, Vec<Service>)>;
 
 /// The collector of this host.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Host {
     /// The interval, a multiple of the agent's (default: the agent's interval).
@@ -66,6 +66,14 @@ pub(crate) struct Host {
     pub(crate) interval: Option<Duration>,
     /// The names of processes whose usage is summed up.
     pub(crate) processes: Vec<String>,
+    /// True if the processes that use the most in each round are sampled.
+    pub(crate) top_processes: bool,
+}
+
+impl Default for Host {
+    fn default() -> Self {
+        Self { interval: None, processes: Vec::new(), top_processes: true }
+    }
 }
 
 #[cfg(feature = "mongodb")]

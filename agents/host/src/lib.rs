@@ -23,6 +23,7 @@ mod stat;
 mod systemd;
 mod tcp;
 mod temperature;
+mod top_processes;
 mod uptime;
 mod zfs;
 
@@ -37,12 +38,23 @@ const MAY_BLOCK: [&str; 5] = ["filesystem", "clock", "temperature", "cgroups", "
 /// The time that a round waits for the sources that may block.
 const DEADLINE: Duration = Duration::from_secs(1);
 
-/// Returns the sources of this machine. `name` is the value of the tag `host`; the processes of
-/// each name in `processes` are summed up.
+/// The processes whose usage is sampled.
+#[derive(Debug, Clone, Copy)]
+pub struct ProcessChoice<'a> {
+    /// Names whose processes are summed up in every round.
+    pub names: &'a [String],
+    /// True if the processes that use the most are sampled too.
+    pub has_top: bool,
+}
+
+/// Returns the sources of this machine. `name` is the value of the tag `host`.
 ///
 /// # Errors
 /// /proc is unreadable, or a thread cannot be started.
-pub fn sources(name: String, processes: &[String]) -> Result<Vec<Box<dyn Source>>, SourceError> {
+pub fn sources(
+    name: String,
+    processes: ProcessChoice<'_>,
+) -> Result<Vec<Box<dyn Source>>, SourceError> {
     let host = Arc::new(Host::of_this_machine(name)?);
     Ok(with_threads(all_sources(&host, processes))?)
 }
@@ -60,12 +72,15 @@ fn with_threads(sources: Vec<Box<dyn Source + Send>>) -> io::Result<Vec<Box<dyn 
 }
 
 /// Returns all sources, with the requested processes.
-fn all_sources(host: &Arc<Host>, processes: &[String]) -> Vec<Box<dyn Source + Send>> {
+fn all_sources(host: &Arc<Host>, processes: ProcessChoice<'_>) -> Vec<Box<dyn Source + Send>> {
     let mut sources = standard_sources(host);
-    if !processes.is_empty() {
+    if processes.has_top {
+        sources.push(Box::new(top_processes::TopProcesses::new(Arc::clone(host))));
+    }
+    if !processes.names.is_empty() {
         sources.push(Box::new(named_processes::NamedProcesses::new(
             Arc::clone(host),
-            processes.to_vec(),
+            processes.names.to_vec(),
         )));
     }
     sources

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
+use granary_agent_host::ProcessChoice;
 use granary_agent_kit::AgentArgs;
 
 /// Samples CPU, memory, disks, file systems, network and processes of this host for granary.
@@ -12,6 +13,9 @@ struct Args {
     /// Name of processes whose CPU, memory and threads are summed up; can be repeated
     #[arg(long = "process", value_name = "NAME")]
     processes: Vec<String>,
+    /// Do not sample the processes that use the most CPU, memory and I/O in each round
+    #[arg(long)]
+    no_top_processes: bool,
     #[command(flatten)]
     agent: AgentArgs,
 }
@@ -21,7 +25,8 @@ fn main() -> ExitCode {
 }
 
 fn start(args: &Args) -> anyhow::Result<()> {
-    let sources = granary_agent_host::sources(args.agent.agent_name(), &args.processes);
+    let processes = ProcessChoice { names: &args.processes, has_top: !args.no_top_processes };
+    let sources = granary_agent_host::sources(args.agent.agent_name(), processes);
     let sources = sources.map_err(anyhow::Error::from_boxed)?;
     Ok(granary_agent_kit::run("host", &args.agent, sources)?)
 }

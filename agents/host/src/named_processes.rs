@@ -41,13 +41,13 @@ pub(crate) struct NamedProcesses {
 
 /// The values of a process.
 #[derive(Debug, PartialEq, Eq)]
-struct Process<'a> {
-    name: &'a str,
-    times: [u64; TIME_KINDS],
+pub(crate) struct Process<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) times: [u64; TIME_KINDS],
     threads: u64,
-    started: u64,
+    pub(crate) started: u64,
     virtual_bytes: u64,
-    resident_pages: u64,
+    pub(crate) resident_pages: u64,
 }
 
 /// The sums over the processes of a name.
@@ -179,7 +179,7 @@ impl NamedProcesses {
 }
 
 /// Parses a line of `/proc/PID/stat`; the name may contain spaces and parentheses.
-fn parse_stat(line: &str) -> Option<Process<'_>> {
+pub(crate) fn parse_stat(line: &str) -> Option<Process<'_>> {
     let (head, rest) = line.rsplit_once(')')?;
     let (_, name) = head.split_once('(')?;
     let words: Vec<&str> = rest.split_ascii_whitespace().take(24).collect();

@@ -18,11 +18,15 @@ fn documented_metrics() -> BTreeMap<String, [String; 3]> {
         .collect()
 }
 
+fn choice(names: &[String]) -> ProcessChoice<'_> {
+    ProcessChoice { names, has_top: true }
+}
+
 fn sample_this_machine() -> Readings {
     let host = Arc::new(Host::of_this_machine("test".to_owned()).unwrap());
     let mut readings = Readings::default();
     let mut last_round = Readings::default();
-    for mut source in all_sources(&host, &["granary_agent_h".to_owned()]) {
+    for mut source in all_sources(&host, choice(&["granary_agent_h".to_owned()])) {
         // Percentages refer to the time between two rounds.
         source.sample(1000, &mut last_round).unwrap();
         source.sample(1500, &mut readings).unwrap();
@@ -65,6 +69,7 @@ fn every_documented_metric_is_in_the_sources() {
         include_str!("zfs.rs"),
         include_str!("nfs.rs"),
         include_str!("named_processes.rs"),
+        include_str!("top_processes.rs"),
     ];
     for metric in documented_metrics().keys() {
         let quoted = format!("\"{metric}\"");
@@ -93,7 +98,7 @@ fn every_counter_has_a_start_and_never_decreases() {
     use granary_protocol::Kind;
     let host = Arc::new(Host::of_this_machine("test".to_owned()).unwrap());
     assert!(host.boot_ms > 1_500_000_000_000, "boot at {}", host.boot_ms);
-    let mut sources = all_sources(&host, &["granary_agent_h".to_owned()]);
+    let mut sources = all_sources(&host, choice(&["granary_agent_h".to_owned()]));
     let mut last: BTreeMap<String, f64> = BTreeMap::new();
     for _ in 0..3 {
         let mut readings = Readings::default();
@@ -143,7 +148,7 @@ fn a_failing_source_names_the_file_and_stops_no_other_source() {
     let host = Arc::new(Host { proc: folder.path().to_owned(), ..Host::for_tests() });
     std::fs::write(folder.path().join("loadavg"), "0.24 0.08 0.02 3/105 12117\n").unwrap();
     let mut readings = Readings::default();
-    let failed: Vec<String> = all_sources(&host, &["granary_agent_h".to_owned()])
+    let failed: Vec<String> = all_sources(&host, choice(&["granary_agent_h".to_owned()]))
         .iter_mut()
         .filter_map(|source| source.sample(1, &mut readings).err().map(|e| e.to_string()))
         .collect();
@@ -186,7 +191,7 @@ fn named_processes_report_their_cpu_and_memory() {
 #[test]
 fn sources_that_may_block_have_their_own_threads() {
     let host = Arc::new(Host::of_this_machine("test".to_owned()).unwrap());
-    let all = all_sources(&host, &[]);
+    let all = all_sources(&host, choice(&[]));
     let names: BTreeSet<&str> = all.iter().map(|source| source.name()).collect();
     assert!(MAY_BLOCK.iter().all(|name| names.contains(name)), "{names:?}");
     let count = all.len();

@@ -21,6 +21,8 @@ export interface ChartSpecProps {
   /** True if gauges have a band from min to max. */
   band?: boolean | undefined;
   thresholds?: readonly Threshold[] | undefined;
+  /** The title of another chart on the page, whose largest values the pointer shows too. */
+  beside?: string | undefined;
   /** True for a heat map, unless the reader chooses lines. */
   heat?: boolean | undefined;
   /** Tags that label series, even when all are equal. */
@@ -52,6 +54,7 @@ export interface ChartSpec {
   unit: string | undefined;
   band: boolean;
   thresholds: readonly Threshold[] | undefined;
+  beside: string | undefined;
   heat: boolean;
   labels: readonly string[] | undefined;
   isAhead: boolean;
@@ -70,6 +73,7 @@ export function specOf(props: ChartSpecProps): ChartSpec {
     unit: props.unit,
     band: props.band ?? true,
     thresholds: props.thresholds,
+    beside: props.beside,
     heat: props.heat ?? false,
     labels: props.labels,
     isAhead: props.isAhead ?? false,

@@ -17,7 +17,7 @@ import type { TimeFrame } from "./frame";
 import { LINES_MAX } from "./heat";
 import { cellText, fitsLogAxis } from "./heat-buckets";
 import { LegendValues, type LegendRow } from "./legend";
-import { rowValue, spokenText, tipBand, tipText } from "./slot-text";
+import { largestText, rowValue, spokenText, tipBand, tipText } from "./slot-text";
 import { nearestFirst, Tip, type Candidate } from "./tip";
 import { Loader } from "./loader";
 import { annotationsAt, type Threshold } from "./marks";
@@ -25,7 +25,7 @@ import { Overlay } from "./overlay";
 import { BANDS_MAX, Plot } from "./plot";
 import { listen } from "./pointer";
 import { movedPath, scopeOf } from "./moved-path";
-import { registerChart } from "./registry";
+import { largestOf, registerChart } from "./registry";
 import type { MovableThreshold } from "./threshold-drag";
 import { readState, shownFlags, type ChartState } from "./state";
 import type { Annotation } from "../api/types";
@@ -240,7 +240,11 @@ export class LiveChart implements Follower {
       effect(() => this.draw()),
       this.frame.cursor.follow(this),
       () => viewObserver.disconnect(),
-      registerChart(this.spec.peek().title, () => plot.drawn),
+      registerChart(
+        this.spec.peek().title,
+        () => plot.drawn,
+        (time) => this.largestAt(time),
+      ),
       listen(elements.overlay, {
         plot,
         overlay,
@@ -366,8 +370,24 @@ export class LiveChart implements Follower {
       .filter((_, k) => shown[k])
       .slice(0, 10)
       .map((line) => spokenText(line, index));
-    const text = escapeReordering(`${time}: ${values.join(", ")}`);
+    const at = this.loader.data.peek()?.times[index] ?? 0;
+    const texts = [values.join(", "), this.besideText(at)].filter(Boolean);
+    const text = escapeReordering(`${time}: ${texts.join("; ")}`);
     if (this.elements) this.elements.spoken.textContent = text;
+  }
+
+  /** The largest values at a time, for another chart: a chart off screen is loaded for it. */
+  private largestAt(time: number): string {
+    this.loader.isNear.value = true;
+    const data = this.loader.data.peek();
+    return data ? largestText(data, time) : "";
+  }
+
+  /** The largest values of the chart beside this one. */
+  private besideText(time: number): string {
+    const { beside } = this.spec.peek();
+    const text = beside === undefined ? "" : largestOf(beside, time);
+    return text === "" ? "" : `${beside ?? ""}: ${text}`;
   }
 
   /** Called with the pointer's position: shows the nearest series and the annotations. */
@@ -408,6 +428,7 @@ export class LiveChart implements Follower {
         changeText(data, data.series[near], index, this.comparison.peek()),
         tipBand(data.series[near], index),
         this.cellText(data, index, y),
+        this.besideText(data.times[index] ?? pointed.time),
       ]
         .filter(Boolean)
         .join("\n"),

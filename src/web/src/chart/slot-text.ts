@@ -1,6 +1,6 @@
 /** Texts about a series at one slot. */
 import { valueText } from "../model/units";
-import type { DrawnSeries } from "./data";
+import type { ChartData, DrawnSeries } from "./data";
 import { bandText, type RowValue } from "./legend";
 
 /** The values of a legend's row. */
@@ -21,6 +21,21 @@ export function tipBand(series: DrawnSeries | undefined, index: number): string 
   if (!series || !band || !unit || band.min[index] === band.max[index]) return "";
   const text = bandText(rowValue(series, index) ?? { value: undefined }, unit);
   return text === "" ? "" : `Nearest, min to max: ${text}`;
+}
+
+/** The maximum number of values of another chart in the box next to the pointer. */
+const LARGEST_MAX = 3;
+
+/** The largest values of the slot at a time: `java 85 %, mongod 12 %`. */
+export function largestText({ times, series }: ChartData, time: number): string {
+  const index = times.findLastIndex((start) => start <= time);
+  const at = ({ values }: DrawnSeries) => values[index] ?? 0;
+  return series
+    .filter((line) => at(line) > 0)
+    .sort((a, b) => at(b) - at(a))
+    .slice(0, LARGEST_MAX)
+    .map((line) => `${line.label} ${tipText(line, index)}`)
+    .join(", ");
 }
 
 /** The text for screen readers: `web1 12 MiB, from 10 MiB to 18 MiB`. */

@@ -18,6 +18,11 @@ const CPU = ["user", "nice", "kernel", "iowait", "irq", "softirq", "steal", "idl
   (state) => `system_cpu_${state}`,
 );
 
+/** The charts of the processes that use the most, which other charts show at the pointer. */
+const CPU_OF_PROCESSES = "CPU of processes";
+const MEMORY_OF_PROCESSES = "Memory of processes";
+const IO_OF_PROCESSES = "I/O of processes";
+
 const SECTIONS: { title: string; charts: Plain[] }[] = [
   {
     title: "Processor",
@@ -29,11 +34,20 @@ const SECTIONS: { title: string; charts: Plain[] }[] = [
         axisTop: 100,
         derive: sharesOf(CPU),
         display: "avg_per_sec",
+        beside: CPU_OF_PROCESSES,
       },
       {
         title: "Load",
         metrics: ["system_load_1m", "system_load_5m", "system_load_15m"],
         band: false,
+        beside: CPU_OF_PROCESSES,
+      },
+      {
+        title: CPU_OF_PROCESSES,
+        labels: ["process"],
+        metrics: ["process_top_cpu"],
+        derive: percent,
+        display: "avg_per_sec",
       },
       {
         title: "Processes",
@@ -53,14 +67,26 @@ const SECTIONS: { title: string; charts: Plain[] }[] = [
           .concat("system_memory_cached", "system_memory_free"),
         stacked: true,
         band: false,
+        beside: MEMORY_OF_PROCESSES,
       },
       {
         title: "Memory used",
         metrics: ["used", "available", "total"].map((part) => `system_memory_${part}`),
         band: false,
+        beside: MEMORY_OF_PROCESSES,
+      },
+      {
+        title: MEMORY_OF_PROCESSES,
+        labels: ["process"],
+        metrics: ["process_top_memory_resident"],
+        band: false,
       },
       { title: "Swap", metrics: ["swap_usage_used", "swap_usage_total"] },
-      { title: "Swapping", metrics: ["swap_io_in", "swap_io_out"] },
+      {
+        title: "Swapping",
+        metrics: ["swap_io_in", "swap_io_out"],
+        beside: MEMORY_OF_PROCESSES,
+      },
     ],
   },
   {
@@ -84,8 +110,16 @@ const SECTIONS: { title: string; charts: Plain[] }[] = [
   {
     title: "Disks",
     charts: [
-      { title: "Disk operations", metrics: ["system_disk_iops_read", "system_disk_iops_write"] },
-      { title: "Disk bytes", metrics: ["system_disk_bytes_read", "system_disk_bytes_written"] },
+      {
+        title: "Disk operations",
+        metrics: ["system_disk_iops_read", "system_disk_iops_write"],
+        beside: IO_OF_PROCESSES,
+      },
+      {
+        title: "Disk bytes",
+        metrics: ["system_disk_bytes_read", "system_disk_bytes_written"],
+        beside: IO_OF_PROCESSES,
+      },
       {
         title: "Disk latency",
         metrics: [
@@ -102,6 +136,13 @@ const SECTIONS: { title: string; charts: Plain[] }[] = [
         labels: ["disk"],
         metrics: ["system_disk_utilization"],
         derive: percent,
+        display: "avg_per_sec",
+        beside: IO_OF_PROCESSES,
+      },
+      {
+        title: IO_OF_PROCESSES,
+        labels: ["process"],
+        metrics: ["process_top_io"],
         display: "avg_per_sec",
       },
     ],
