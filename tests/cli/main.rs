@@ -69,6 +69,7 @@ mod remote_write;
 mod repair;
 mod replay;
 mod runaway;
+mod scraped_histograms;
 mod seeding;
 mod self_samples;
 mod senders;

@@ -3,6 +3,7 @@
 //!
 //! Must never know: the transport of responses.
 
+mod histograms;
 mod labels;
 
 use std::{
@@ -13,6 +14,7 @@ use std::{
 
 use granary_agent_kit::{KnownReading, Series, relabel::Labels};
 use granary_exposition::{Families, Format, Sample, Type, read_from};
+use granary_histogram::{Histogram, ResetHint};
 use granary_protocol::{Kind, STALE_MARKER};
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -48,6 +50,8 @@ struct SeriesState {
     /// The type that the last response declared for the series. When it changes, the kind of the
     /// series may change.
     declared_type: Type,
+    /// The sort of histograms that the series has, or `None` for numbers.
+    histograms: Option<Kind>,
     /// The number of the last response with this series.
     round: u64,
     /// True when a response with this series was accepted. Only such a series has to end.
@@ -124,7 +128,7 @@ impl TargetSeries {
         let parse_lease = self.memory.lease();
         let outcome = read_from(
             answer,
-            format,
+            (format, job.native_histograms()),
             &mut |bytes| parse_lease.reserve(bytes),
             |sample, families| self.sample(&context, sample, families, time_ms, &mut result),
         );
@@ -188,6 +192,7 @@ impl TargetSeries {
     ) -> Result<(), String> {
         result.samples_scraped += 1;
         let hash = xxh3_128(sample.series);
+        let histograms = sample.histogram.map(kind_of);
         let target_time_ms = sample.time_ms.filter(|_| context.job.honor_timestamps);
         let round = self.round;
         let is_full = self.series.len() >= SERIES_MAX;
@@ -197,11 +202,13 @@ impl TargetSeries {
                 return Err(format!("more than {SERIES_MAX} series"));
             }
             Entry::Vacant(vacant) => {
-                let series = context.parse_series(sample.series, families)?.map(Arc::new);
+                let series =
+                    context.parse_series(sample.series, histograms, families)?.map(Arc::new);
                 let declared_type = families.last_type();
                 let series_state = SeriesState {
                     series,
                     declared_type,
+                    histograms,
                     round: 0,
                     is_sent: false,
                     is_timed: false,
@@ -210,9 +217,10 @@ impl TargetSeries {
                 vacant.insert(series_state)
             }
         };
-        if series_state.declared_type != families.last_type() {
-            series_state.declared_type = families.last_type();
-            let series = context.parse_series(sample.series, families)?;
+        let found = (families.last_type(), histograms);
+        if (series_state.declared_type, series_state.histograms) != found {
+            (series_state.declared_type, series_state.histograms) = found;
+            let series = context.parse_series(sample.series, histograms, families)?;
             let kind = |series: &Series| series.kind();
             if series.as_ref().map(kind) != series_state.series.as_deref().map(kind) {
                 series_state.series = series.map(Arc::new);
@@ -233,12 +241,13 @@ impl TargetSeries {
         if limit > 0 && result.samples.readings.len() as u64 >= limit {
             return Err(format!("more samples than the sample_limit of {limit}"));
         }
+        let limited = |histogram| context.job.limited(histogram).map(Box::new);
         result.samples.push(KnownReading {
             series: Arc::clone(series),
             value: sample.value,
             time_ms: target_time_ms.unwrap_or(time_ms),
             start_ms: sample.start_ms,
-            histogram: None,
+            histogram: sample.histogram.map(limited).transpose()?,
         })
     }
 
@@ -276,6 +285,12 @@ impl TargetSeries {
     }
 }
 
+/// Returns the kind of a series of such histograms.
+fn kind_of(histogram: &Histogram) -> Kind {
+    if histogram.hint == ResetHint::Gauge { Kind::GaugeHistogram } else { Kind::Histogram }
+}
+
+/// Returns the reading that ends a series. The kit makes it a histogram where the series has some.
 fn stale_reading(series: &Arc<Series>, time_ms: i64) -> KnownReading {
     let (series, value) = (Arc::clone(series), STALE_MARKER);
     KnownReading { series, value, time_ms, start_ms: None, histogram: None }

@@ -84,7 +84,7 @@ impl Client {
                 .max_response_header_size(HEAD_BYTES)
         };
         let http = ReloadingAgent::new(https(&job.tls_config), Box::new(config))?;
-        Ok(Self { http, accept: accept_header(&job.scrape_protocols) })
+        Ok(Self { http, accept: accept_header(job.protocols()) })
     }
 
     /// Sends a request to a target, and returns its decompressed response as a stream.
@@ -231,8 +231,6 @@ impl Protocol {
 
 /// Returns the `Accept` header, with preferred formats first, as Prometheus writes it.
 fn accept_header(protocols: &[Protocol]) -> String {
-    let default = [Protocol::OpenMetrics1, Protocol::OpenMetrics0, Protocol::PrometheusText];
-    let protocols = if protocols.is_empty() { &default[..] } else { protocols };
     let mut parts = Vec::new();
     for (index, protocol) in protocols.iter().enumerate() {
         let media_type = match protocol {
@@ -395,15 +393,17 @@ mod tests {
 
     #[test]
     fn formats_are_requested_in_the_order_of_preference() {
+        let text = "application/openmetrics-text;version=1.0.0;q=0.9,\
+                    application/openmetrics-text;version=0.0.1;q=0.8,\
+                    text/plain;version=0.0.4;q=0.7,*/*;q=0.1";
+        assert_eq!(accept_header(Job::default().protocols()), text);
+        let native = Job { scrape_native_histograms: Some(true), ..Job::default() };
         assert_eq!(
-            accept_header(&[]),
-            "application/openmetrics-text;version=1.0.0;q=0.9,\
-             application/openmetrics-text;version=0.0.1;q=0.8,text/plain;version=0.0.4;q=0.7,\
+            accept_header(native.protocols()),
+            "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;\
+             encoding=delimited;q=0.9,application/openmetrics-text;version=1.0.0;q=0.8,\
+             application/openmetrics-text;version=0.0.1;q=0.7,text/plain;version=0.0.4;q=0.6,\
              */*;q=0.1"
-        );
-        assert!(
-            accept_header(&[Protocol::PrometheusProto])
-                .starts_with("application/vnd.google.protobuf")
         );
     }
 }

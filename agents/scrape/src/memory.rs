@@ -132,7 +132,8 @@ impl Samples {
     /// # Errors
     /// There is no free memory.
     pub(crate) fn push(&mut self, reading: KnownReading) -> Result<(), String> {
-        self.lease.reserve(READING_BYTES)?;
+        let histogram_bytes = reading.histogram.as_ref().map_or(0, |histogram| histogram.bytes());
+        self.lease.reserve(READING_BYTES + histogram_bytes)?;
         self.readings.push(reading);
         Ok(())
     }

@@ -2,17 +2,17 @@
 //!
 //! Must never know: labels.
 
-use granary_exposition::wire::{Fields, Value, WireFault, packed_varints};
+use granary_exposition::{
+    buckets::{ReceivedHistogram, deltas, doubles, span, zigzag},
+    wire::{Fields, Value, WireFault},
+};
 
 use crate::{
     ingest::{
         rows::{DescribedSeries, Rows},
         series_cache::Fingerprint,
     },
-    model::{
-        Histogram, HistogramFault, Kind, ResetHint, SeriesLimits, UnixMillis,
-        histogram::{BUCKETS_MAX, ReceivedSide, Span},
-    },
+    model::{Histogram, HistogramFault, Kind, ResetHint, SeriesLimits, UnixMillis},
     policy::RefusalReason,
 };
 
@@ -62,98 +62,39 @@ impl TimedHistogram {
     /// count 6 or 7, the negative side 8 to 10, the positive side 11 to 13, reset hint 14, timestamp
     /// 15, custom bounds 16, and in 2.0 start timestamp 17.
     pub(super) fn read(message: &[u8]) -> Result<Self, WireFault> {
-        let (mut at, mut start, mut schema, mut is_integer) = (0, 0, 0, true);
-        let mut histogram = Histogram::empty(0);
-        let (mut positive, mut negative) = (ReceivedSide::default(), ReceivedSide::default());
-        let mut bounds = Vec::new();
+        let (mut at, mut start, mut reset_hint) = (0, 0, ResetHint::Unknown);
+        let mut received = ReceivedHistogram::default();
         let mut fields = Fields::of(message);
         while let Some((field, value)) = fields.next_field()? {
+            let ReceivedHistogram { numbers, schema, positive, negative, .. } = &mut received;
             match (field, value) {
-                (1, Value::Varint(number)) => histogram.count = number as f64,
-                (2, value) => (histogram.count, is_integer) = (value.double(), false),
-                (3, value) => histogram.sum = value.double(),
-                (4, Value::Varint(number)) => schema = zigzag(number),
-                (5, value) => histogram.zero_threshold = value.double(),
-                (6, Value::Varint(number)) => histogram.zero_count = number as f64,
-                (7, value) => histogram.zero_count = value.double(),
+                (1, Value::Varint(number)) => numbers.count = number as f64,
+                (2, value) => (numbers.count, numbers.is_float) = (value.double(), true),
+                (3, value) => numbers.sum = value.double(),
+                (4, Value::Varint(number)) => *schema = zigzag(number),
+                (5, value) => numbers.zero_threshold = value.double(),
+                (6, Value::Varint(number)) => numbers.zero_count = number as f64,
+                (7, value) => numbers.zero_count = value.double(),
                 (8, value) => negative.push_span(span(value.bytes())?),
-                (9, value) => deltas(value, &mut negative)?,
-                (10, value) => counts(value, &mut |count| negative.push_count(count)),
+                (9, value) => deltas(value, negative)?,
+                (10, value) => doubles(value, &mut |count| negative.push_count(count)),
                 (11, value) => positive.push_span(span(value.bytes())?),
-                (12, value) => deltas(value, &mut positive)?,
-                (13, value) => counts(value, &mut |count| positive.push_count(count)),
-                (14, value) => histogram.hint = hint(value.int()),
+                (12, value) => deltas(value, positive)?,
+                (13, value) => doubles(value, &mut |count| positive.push_count(count)),
+                (14, value) => reset_hint = hint(value.int()),
                 (15, value) => at = value.int(),
-                (16, value) => counts(value, &mut |bound| {
-                    // One more bound than is allowed is enough to refuse the histogram.
-                    if bounds.len() <= BUCKETS_MAX {
-                        bounds.push(bound);
-                    }
-                }),
+                (16, value) => doubles(value, &mut |bound| received.push_bound(bound)),
                 (17, value) => start = value.int(),
                 _ => {}
             }
         }
-        histogram.custom_bounds = bounds.into();
-        let schema = i32::try_from(schema).unwrap_or(i32::MAX);
-        let histogram = checked(histogram, (schema, is_integer), positive, negative);
-        Ok(Self { at: UnixMillis(at), start, histogram })
-    }
-}
-
-fn checked(
-    mut histogram: Histogram,
-    (schema, is_integer): (i32, bool),
-    positive: ReceivedSide,
-    negative: ReceivedSide,
-) -> Result<Histogram, HistogramFault> {
-    if histogram.is_stale() {
-        return Ok(Histogram::stale());
-    }
-    histogram.positive = positive.buckets()?;
-    histogram.negative = negative.buckets()?;
-    if is_integer { histogram.checked(schema) } else { histogram.checked_parts(schema) }
-}
-
-fn zigzag(number: u64) -> i64 {
-    (number >> 1).cast_signed() ^ -(number & 1).cast_signed()
-}
-
-/// Decodes `BucketSpan`: offset 1, length 2.
-fn span(message: &[u8]) -> Result<Span, WireFault> {
-    let mut span = Span { offset: 0, length: 0 };
-    let mut fields = Fields::of(message);
-    while let Some((field, value)) = fields.next_field()? {
-        match (field, value) {
-            (1, Value::Varint(number)) => {
-                // An offset beyond all indexes is refused with the spans.
-                span.offset = i32::try_from(zigzag(number)).unwrap_or(i32::MAX);
+        let histogram = received.checked().map(|mut histogram| {
+            if !histogram.is_stale() {
+                histogram.hint = reset_hint;
             }
-            (2, value) => span.length = u32::try_from(value.int()).unwrap_or(u32::MAX),
-            _ => {}
-        }
-    }
-    Ok(span)
-}
-
-fn deltas(value: Value<'_>, side: &mut ReceivedSide) -> Result<(), WireFault> {
-    match value {
-        Value::Bytes(packed) => packed_varints(packed, |number| side.push_delta(zigzag(number))),
-        Value::Varint(number) => {
-            side.push_delta(zigzag(number));
-            Ok(())
-        }
-        Value::Fixed64(_) | Value::Fixed32(_) => Ok(()),
-    }
-}
-
-/// Visits the numbers of a field of doubles.
-fn counts(value: Value<'_>, visit: &mut dyn FnMut(f64)) {
-    if let Value::Fixed64(bits) = value {
-        visit(f64::from_bits(bits));
-    }
-    for bytes in value.bytes().as_chunks().0 {
-        visit(f64::from_le_bytes(*bytes));
+            histogram
+        });
+        Ok(Self { at: UnixMillis(at), start, histogram })
     }
 }
 

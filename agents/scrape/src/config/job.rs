@@ -92,13 +92,17 @@ pub(crate) struct Job {
     pub(crate) label_name_length_limit: u64,
     pub(crate) label_value_length_limit: u64,
     pub(crate) target_limit: u64,
-    // Keys for the native histograms, the names and the web pages of a Prometheus server.
+    /// True when targets are asked for native histograms, which only Protocol Buffers contain.
+    pub(crate) scrape_native_histograms: Option<bool>,
+    /// True when the classic series of a native histogram are stored too.
+    #[serde(alias = "scrape_classic_histograms")]
+    pub(crate) always_scrape_classic_histograms: Option<bool>,
+    /// The maximum number of buckets of a native histogram; 0 for no limit.
+    pub(crate) native_histogram_bucket_limit: u64,
+    /// The minimum factor by which the bounds of neighbouring buckets differ; 0 for any.
+    pub(crate) native_histogram_min_bucket_factor: f64,
+    // Keys for the names and the web pages of a Prometheus server.
     pub(crate) keep_dropped_targets: IgnoredSetting,
-    pub(crate) native_histogram_bucket_limit: IgnoredSetting,
-    pub(crate) native_histogram_min_bucket_factor: IgnoredSetting,
-    pub(crate) scrape_native_histograms: IgnoredSetting,
-    pub(crate) scrape_classic_histograms: IgnoredSetting,
-    pub(crate) always_scrape_classic_histograms: IgnoredSetting,
     pub(crate) convert_classic_histograms_to_nhcb: IgnoredSetting,
     pub(crate) metric_name_validation_scheme: IgnoredSetting,
     pub(crate) metric_name_escaping_scheme: IgnoredSetting,
@@ -142,12 +146,11 @@ impl Default for Job {
             label_name_length_limit: 0,
             label_value_length_limit: 0,
             target_limit: 0,
+            scrape_native_histograms: None,
+            always_scrape_classic_histograms: None,
+            native_histogram_bucket_limit: 0,
+            native_histogram_min_bucket_factor: 0.0,
             keep_dropped_targets: IgnoredSetting::default(),
-            native_histogram_bucket_limit: IgnoredSetting::default(),
-            native_histogram_min_bucket_factor: IgnoredSetting::default(),
-            scrape_native_histograms: IgnoredSetting::default(),
-            scrape_classic_histograms: IgnoredSetting::default(),
-            always_scrape_classic_histograms: IgnoredSetting::default(),
             convert_classic_histograms_to_nhcb: IgnoredSetting::default(),
             metric_name_validation_scheme: IgnoredSetting::default(),
             metric_name_escaping_scheme: IgnoredSetting::default(),
@@ -165,15 +168,26 @@ impl Job {
         self.scrape_timeout.map_or(DEFAULT_TIMEOUT, |span| span.0)
     }
 
+    pub(crate) fn scrapes_native_histograms(&self) -> bool {
+        self.scrape_native_histograms == Some(true)
+    }
+
+    /// Returns the formats to request, with preferred formats first, as Prometheus does.
+    pub(crate) fn protocols(&self) -> &[Protocol] {
+        use Protocol::{OpenMetrics0, OpenMetrics1, PrometheusProto, PrometheusText};
+        match &self.scrape_protocols[..] {
+            [] if self.scrapes_native_histograms() => {
+                &[PrometheusProto, OpenMetrics1, OpenMetrics0, PrometheusText]
+            }
+            [] => &[OpenMetrics1, OpenMetrics0, PrometheusText],
+            protocols => protocols,
+        }
+    }
+
     /// Returns the keys that have no effect in an agent.
-    pub(super) fn ignored_settings(&self) -> [(&'static str, IgnoredSetting); 10] {
+    pub(super) fn ignored_settings(&self) -> [(&'static str, IgnoredSetting); 5] {
         [
             ("keep_dropped_targets", self.keep_dropped_targets),
-            ("native_histogram_bucket_limit", self.native_histogram_bucket_limit),
-            ("native_histogram_min_bucket_factor", self.native_histogram_min_bucket_factor),
-            ("scrape_native_histograms", self.scrape_native_histograms),
-            ("scrape_classic_histograms", self.scrape_classic_histograms),
-            ("always_scrape_classic_histograms", self.always_scrape_classic_histograms),
             ("convert_classic_histograms_to_nhcb", self.convert_classic_histograms_to_nhcb),
             ("metric_name_validation_scheme", self.metric_name_validation_scheme),
             ("metric_name_escaping_scheme", self.metric_name_escaping_scheme),
@@ -218,6 +232,12 @@ impl Job {
             if tls_config.cert_file.is_some() != tls_config.key_file.is_some() {
                 return Err("tls_config: cert_file and key_file belong together".to_owned());
             }
+        }
+        if self.scrapes_native_histograms()
+            && !self.protocols().contains(&Protocol::PrometheusProto)
+        {
+            let remedy = "add PrometheusProto as the first of scrape_protocols";
+            return Err(format!("scrape_native_histograms has no effect: {remedy}"));
         }
         self.kubernetes_sd_configs.iter().try_for_each(KubernetesDiscovery::check)?;
         if let Some(url) = &self.proxy_url {

@@ -75,7 +75,7 @@ pub struct Config {
 struct Global {
     scrape_interval: Option<Span>,
     scrape_timeout: Option<Span>,
-    // Keys for rules, queries and native histograms.
+    // Keys for rules and queries.
     evaluation_interval: IgnoredSetting,
     rule_query_offset: IgnoredSetting,
     query_log_file: IgnoredSetting,
@@ -83,9 +83,9 @@ struct Global {
     keep_dropped_targets: IgnoredSetting,
     metric_name_validation_scheme: IgnoredSetting,
     metric_name_escaping_scheme: IgnoredSetting,
-    scrape_native_histograms: IgnoredSetting,
     convert_classic_histograms_to_nhcb: IgnoredSetting,
-    always_scrape_classic_histograms: IgnoredSetting,
+    scrape_native_histograms: Option<bool>,
+    always_scrape_classic_histograms: Option<bool>,
     external_labels: BTreeMap<String, String>,
     scrape_protocols: Vec<Protocol>,
     body_size_limit: Size,
@@ -157,12 +157,10 @@ impl Config {
             ("global.keep_dropped_targets", global.keep_dropped_targets),
             ("global.metric_name_validation_scheme", global.metric_name_validation_scheme),
             ("global.metric_name_escaping_scheme", global.metric_name_escaping_scheme),
-            ("global.scrape_native_histograms", global.scrape_native_histograms),
             (
                 "global.convert_classic_histograms_to_nhcb",
                 global.convert_classic_histograms_to_nhcb,
             ),
-            ("global.always_scrape_classic_histograms", global.always_scrape_classic_histograms),
         ];
         all.extend(self.scrape_configs.iter().flat_map(Job::ignored_settings));
         let mut names: Vec<_> =
@@ -195,6 +193,10 @@ impl Config {
             if job.scrape_protocols.is_empty() {
                 job.scrape_protocols.clone_from(&global.scrape_protocols);
             }
+            let (native, classic) =
+                (&mut job.scrape_native_histograms, &mut job.always_scrape_classic_histograms);
+            *native = native.or(global.scrape_native_histograms);
+            *classic = classic.or(global.always_scrape_classic_histograms);
             let inherit_limit =
                 |value: &mut u64, global: u64| *value = if *value == 0 { global } else { *value };
             inherit_limit(&mut job.body_size_limit.0, global.body_size_limit.0);

@@ -145,10 +145,11 @@ tracing: {endpoint: x}
 otlp: {promote_resource_attributes: [a]}
 runtime: {gogc: 75}
 scrape_configs:
-- {job_name: a, scrape_classic_histograms: true, keep_dropped_targets: 7}
-- {job_name: b, scrape_classic_histograms: true}
+- {job_name: a, convert_classic_histograms_to_nhcb: true, keep_dropped_targets: 7}
+- {job_name: b, convert_classic_histograms_to_nhcb: true}
 ";
     let expected = [
+        "convert_classic_histograms_to_nhcb",
         "global.keep_dropped_targets",
         "global.metric_name_validation_scheme",
         "global.query_log_file",
@@ -157,11 +158,35 @@ scrape_configs:
         "remote_read",
         "rule_files",
         "runtime",
-        "scrape_classic_histograms",
         "storage",
         "tracing",
     ];
     assert_eq!(parse(server_yml).unwrap().ignored_settings(), expected);
+}
+
+#[test]
+fn a_job_inherits_native_histograms_or_overrides_them() {
+    let yaml = "
+global: {scrape_native_histograms: true, always_scrape_classic_histograms: true}
+scrape_configs:
+- {job_name: a}
+- {job_name: b, scrape_native_histograms: false}
+- {job_name: c, scrape_classic_histograms: false, native_histogram_bucket_limit: 160}
+- {job_name: d, scrape_protocols: [OpenMetricsText1.0.0, PrometheusProto]}
+";
+    let config = parse(yaml).unwrap();
+    let found: Vec<_> = config
+        .jobs()
+        .iter()
+        .map(|job| (job.scrapes_native_histograms(), job.protocols()[0]))
+        .collect();
+    let (proto, text) = (Protocol::PrometheusProto, Protocol::OpenMetrics1);
+    assert_eq!(found, [(true, proto), (false, text), (true, proto), (true, text)]);
+    let classic = config.jobs().iter().map(|job| job.always_scrape_classic_histograms);
+    assert!(classic.eq([Some(true), Some(true), Some(false), Some(true)]));
+    assert_eq!(config.jobs()[2].native_histogram_bucket_limit, 160);
+    let fault = parse(&yaml.replace(", PrometheusProto", "")).unwrap_err();
+    assert!(fault.contains("\"d\"") && fault.contains("add PrometheusProto"), "{fault}");
 }
 
 #[test]

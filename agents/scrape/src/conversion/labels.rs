@@ -7,6 +7,7 @@ use granary_agent_kit::{
     relabel::{self, Labels},
 };
 use granary_exposition::{Families, Names, parts};
+use granary_protocol::Kind;
 
 use crate::{config::Job, target::Target};
 
@@ -20,10 +21,12 @@ pub(super) struct TargetContext<'a> {
 }
 
 impl TargetContext<'_> {
-    /// Parses the text of a series. Returns `None` when the rules drop it.
+    /// Parses the text of a series of numbers, or of `histograms` of a kind. Returns `None` when
+    /// the rules drop it.
     pub(super) fn parse_series(
         &self,
         series: &[u8],
+        histograms: Option<Kind>,
         families: &Families,
     ) -> Result<Option<Series>, String> {
         let parts = parts(series, Names::Valid)?;
@@ -31,7 +34,8 @@ impl TargetContext<'_> {
             return Err("a sample has no metric".to_owned());
         }
         let family = families.find(&parts.metric).cloned().unwrap_or_default();
-        let (kind, unit) = (family.kind_of(&parts.metric), family.unit_of(&parts.metric));
+        let kind = histograms.unwrap_or_else(|| family.kind_of(&parts.metric));
+        let unit = family.unit_of(&parts.metric);
         let mut labels: Labels = parts.labels.into_iter().collect();
         labels.set(NAME, parts.metric);
         self.check_limits(&labels)?;

@@ -127,6 +127,42 @@ fn timestamps_of_the_target_are_used_only_with_honor_timestamps() {
     assert_eq!(scraped_target.convert_to_lines("\n", 6), ["m{} gauge ends 6"]);
 }
 
+/// Returns a response with one histogram: native with 3 observations, or with a classic bucket.
+fn histogram_response(kind: u8, is_native: bool) -> Vec<u8> {
+    // One observation in each of the buckets 5 to 7.
+    let native: &[u8] = &[8, 3, 5 << 3, 4, 12 << 3 | 2, 4, 8, 10, 16, 3, 13 << 3 | 2, 3, 2, 0, 0];
+    let classic: &[u8] = &[8, 3, 3 << 3 | 2, 2, 8, 3];
+    let histogram = if is_native { native } else { classic };
+    let length = histogram.len() as u8;
+    let metric = [&[7 << 3 | 2, length], histogram].concat();
+    let family = [&[10, 1, b'h', 3 << 3, kind, 4 << 3 | 2, length + 2], &metric[..]].concat();
+    [&[family.len() as u8], &family[..]].concat()
+}
+
+#[test]
+fn a_native_histogram_is_one_sample_and_its_series_ends() {
+    let mut scraped_target = TestTarget::new("  scrape_native_histograms: true\n");
+    let mut convert = |body: &[u8], time_ms| {
+        let format = Format::Protobuf;
+        let TestTarget { job, target, external_labels, series } = &mut scraped_target;
+        let answer = (&mut &*body as &mut dyn Read, format);
+        let found = series.convert((job, target), external_labels, answer, time_ms).unwrap();
+        let readings = found.samples.readings;
+        let buckets = readings.iter().flat_map(|reading| &reading.histogram);
+        let buckets: Vec<_> = buckets.map(|histogram| histogram.positive.len()).collect();
+        (readings.iter().map(line_of).collect::<Vec<_>>().join(" | "), buckets)
+    };
+    let check = |(lines, buckets): (String, Vec<usize>), expected: &str, histograms: &[usize]| {
+        assert_eq!((&*lines, &*buckets), (expected, histograms));
+    };
+    check(convert(&histogram_response(4, true), 1), "h{} histogram 3 1", &[3]);
+    check(convert(&histogram_response(5, true), 2), "h{} gaugehistogram 3 2", &[3]);
+    check(convert(&[], 3), "h{} gaugehistogram ends 3", &[]);
+    let classic = "h_bucket{le=0.0} counter 3 4 | h_bucket{le=+Inf} counter 3 4 | \
+                   h_sum{} counter 0 4 | h_count{} counter 3 4";
+    check(convert(&histogram_response(4, false), 4), classic, &[]);
+}
+
 #[test]
 fn a_missing_series_ends_once_and_can_return() {
     let mut scraped_target = TestTarget::new("");

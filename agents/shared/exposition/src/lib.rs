@@ -5,10 +5,12 @@
 //! import parses files line by line with the parts. Must never know: the origin of the bytes, and
 //! the destination of samples.
 
+pub mod buckets;
 mod families;
 mod format;
 mod labels;
 mod names;
+mod native;
 mod pieces;
 mod proto;
 mod read;
@@ -19,6 +21,7 @@ pub mod wire;
 pub use families::{Families, Family, Type, kind_of_name};
 pub use format::Format;
 pub use names::Names;
+pub use native::NativeHistograms;
 pub use pieces::MemoryRequest;
 pub use read::{fuzz, read, read_from};
 pub use sample::{Fault, Sample};

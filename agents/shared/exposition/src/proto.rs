@@ -2,12 +2,15 @@
 //! one metric at a time. Each series is converted to its text form, so that all formats share the
 //! parser of series.
 //!
-//! Native histograms are reduced to count and sum, because their buckets have no text form.
+//! Native histograms have no text form: they are values of the series with the family's name.
 
 use std::{fmt::Write, str};
 
+use granary_histogram::Histogram;
+
 use crate::{
-    Families, Type,
+    Families, NativeHistograms, Type,
+    native::native_histogram,
     pieces::Pieces,
     sample::{Fault, LINE_BYTES_MAX, Sample, SampleSink},
     wire::{Fields, Value, WireFault},
@@ -24,6 +27,7 @@ pub(crate) struct Messages<'a> {
 struct FamilyState {
     families: Families,
     series: String,
+    native: NativeHistograms,
 }
 
 /// The shared fields of a family.
@@ -38,6 +42,7 @@ const COUNTER: i64 = 0;
 const SUMMARY: i64 = 2;
 const UNTYPED: i64 = 3;
 const HISTOGRAM: i64 = 4;
+const GAUGE_HISTOGRAM: i64 = 5;
 
 /// A metric's labels and time, and the message with its values.
 #[derive(Default)]
@@ -60,8 +65,8 @@ impl From<WireFault> for StopReason {
 }
 
 impl<'a> Messages<'a> {
-    pub(crate) fn of(pieces: Pieces<'a>) -> Self {
-        Self { pieces, state: FamilyState::default() }
+    pub(crate) fn of(pieces: Pieces<'a>, native: NativeHistograms) -> Self {
+        Self { pieces, state: FamilyState { native, ..FamilyState::default() } }
     }
 
     /// Passes each sample to `take`.
@@ -138,7 +143,7 @@ impl FamilyState {
         }
         match values_field {
             4 => self.pass_distribution(family.name, &metric, &SUMMARY_FIELDS, take),
-            7 => self.pass_distribution(family.name, &metric, &HISTOGRAM_FIELDS, take),
+            7 => self.pass_histogram(family, &metric, take),
             2 | 3 | 5 => {
                 let (mut number, mut start_ms) = (0.0, None);
                 let mut fields = Fields::of(metric.values);
@@ -149,10 +154,39 @@ impl FamilyState {
                         _ => {}
                     }
                 }
-                self.pass_sample(family.name, &metric, None, (number, start_ms), take)
+                self.pass_sample(family.name, &metric, None, (number, start_ms, None), take)
             }
             _ => Ok(()),
         }
+    }
+
+    /// Passes the native histogram, the classic series, or both.
+    fn pass_histogram(
+        &mut self,
+        family: &FamilyMessage<'_>,
+        metric: &Metric<'_>,
+        take: &mut SampleSink<'_>,
+    ) -> Result<(), StopReason> {
+        if self.native != NativeHistograms::Ignored
+            && let Some(found) = native_histogram(metric.values, family.kind == GAUGE_HISTOGRAM)?
+        {
+            let fault = |fault| StopReason::Rejected(format!("{:?}: {fault}", family.name));
+            let histogram = found.map_err(fault)?;
+            let (mut start_ms, mut has_buckets) = (None, false);
+            let mut fields = Fields::of(metric.values);
+            while let Some((field, value)) = fields.next_field()? {
+                has_buckets |= field == 3;
+                if field == HISTOGRAM_FIELDS.created {
+                    start_ms = Some(timestamp_ms(value.bytes())?);
+                }
+            }
+            let value = (histogram.count, start_ms, Some(&histogram));
+            self.pass_sample(family.name, metric, None, value, take)?;
+            if self.native == NativeHistograms::Preferred || !has_buckets {
+                return Ok(());
+            }
+        }
+        self.pass_distribution(family.name, metric, &HISTOGRAM_FIELDS, take)
     }
 
     fn pass_distribution(
@@ -189,10 +223,10 @@ impl FamilyState {
             let bound = format_number(bound);
             let label = Some((distribution.label, bound.as_str()));
             let start_ms = start_ms.filter(|_| is_histogram);
-            self.pass_sample(&bucket_name, metric, label, (value, start_ms), take)?;
+            self.pass_sample(&bucket_name, metric, label, (value, start_ms, None), take)?;
         }
-        self.pass_sample(&format!("{name}_sum"), metric, None, (sum, start_ms), take)?;
-        self.pass_sample(&format!("{name}_count"), metric, None, (count, start_ms), take)
+        self.pass_sample(&format!("{name}_sum"), metric, None, (sum, start_ms, None), take)?;
+        self.pass_sample(&format!("{name}_count"), metric, None, (count, start_ms, None), take)
     }
 
     /// Writes the series as text and passes the sample to `take`.
@@ -201,7 +235,7 @@ impl FamilyState {
         name: &str,
         metric: &Metric<'_>,
         additional_label: Option<(&str, &str)>,
-        (value, start_ms): (f64, Option<i64>),
+        (value, start_ms, histogram): (f64, Option<i64>, Option<&Histogram>),
         take: &mut SampleSink<'_>,
     ) -> Result<(), StopReason> {
         self.series.clear();
@@ -219,7 +253,7 @@ impl FamilyState {
             return Err(StopReason::Rejected(problem));
         }
         let series = self.series.as_bytes();
-        let sample = Sample { series, value, time_ms: metric.time_ms, start_ms };
+        let sample = Sample { series, value, time_ms: metric.time_ms, start_ms, histogram };
         take(sample, &self.families).map_err(StopReason::Rejected)
     }
 }

@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use crate::{
-    Families, Format, MemoryRequest, cut,
+    Families, Format, MemoryRequest, NativeHistograms, cut,
     pieces::Pieces,
     proto::{self, Messages},
     sample::{Fault, LINE_BYTES_MAX, Sample, SampleSink},
@@ -12,8 +12,8 @@ use crate::{
 /// The maximum length of the part of a line that a fault quotes.
 const EXCERPT_BYTES_MAX: usize = 100;
 
-/// Parses a response. `take` receives each sample with the families known so far; its error ends
-/// the parsing.
+/// Parses a response without its native histograms. `take` receives each sample with the families
+/// known so far; its error ends the parsing.
 ///
 /// # Errors
 /// The first fault. Samples before it were already passed to `take`.
@@ -22,7 +22,7 @@ pub fn read(
     format: Format,
     take: impl FnMut(Sample<'_>, &Families) -> Result<(), String>,
 ) -> Result<(), Fault> {
-    read_from(&mut &*body, format, &mut |_| Ok(()), take)
+    read_from(&mut &*body, (format, NativeHistograms::Ignored), &mut |_| Ok(()), take)
 }
 
 /// Parses a response while it arrives, see [`read`]. Only one line or family, and the names of all
@@ -32,13 +32,13 @@ pub fn read(
 /// The errors of [`read`], a truncated response, or a refusal of `reserve_memory`.
 pub fn read_from<'a>(
     answer: &'a mut dyn Read,
-    format: Format,
+    (format, native): (Format, NativeHistograms),
     reserve_memory: &'a mut MemoryRequest<'a>,
     mut take: impl FnMut(Sample<'_>, &Families) -> Result<(), String>,
 ) -> Result<(), Fault> {
     let pieces = Pieces::of(answer, reserve_memory);
     match format {
-        Format::Protobuf => Messages::of(pieces).pass_all(&mut take),
+        Format::Protobuf => Messages::of(pieces, native).pass_all(&mut take),
         Format::Prometheus | Format::OpenMetrics => read_text(pieces, format, &mut take),
     }
 }
@@ -87,6 +87,7 @@ fn read_text(
             value: parsed_line.value,
             time_ms,
             start_ms: None,
+            histogram: None,
         };
         take(sample, &families).map_err(fault)?;
     }
@@ -108,14 +109,16 @@ fn parse_time_ms(word: &str, format: Format) -> Option<i64> {
 
 /// Parses bytes in each format, and the parts of each series, for fuzz tests.
 pub fn fuzz(bytes: &[u8]) {
+    let take = |sample: Sample<'_>, families: &Families| {
+        let parts = crate::parts(sample.series, crate::Names::Valid)?;
+        families.find(&parts.metric);
+        Ok(())
+    };
     for format in [Format::Prometheus, Format::OpenMetrics, Format::Protobuf] {
-        let outcome = read(bytes, format, |sample, families| {
-            let parts = crate::parts(sample.series, crate::Names::Valid)?;
-            families.find(&parts.metric);
-            Ok(())
-        });
-        drop(outcome);
+        drop(read(bytes, format, take));
     }
+    let format = (Format::Protobuf, NativeHistograms::BesideClassic);
+    drop(read_from(&mut &*bytes, format, &mut |_| Ok(()), take));
     let _text = proto::format_number(f64::from_bits(
         bytes.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes)),
     ));
