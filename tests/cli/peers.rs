@@ -9,6 +9,7 @@ mod collectd;
 mod graphite_web;
 mod keys;
 mod mongodb;
+mod native_histograms;
 mod nginx;
 mod node_exporter;
 mod pipelines;

@@ -144,7 +144,8 @@ fn a_native_histogram_is_read_as_a_sample_and_never_as_a_chunk() {
     let answer = String::from_utf8_lossy(&answer);
     assert!(status == 400 && answer.contains("also accept SAMPLES (0)"), "{status} {answer}");
     let (status, _, text) = get(&daemon, "/federate?match[]=latency", "");
-    let left_out = "# 1 series of native histograms left out: read them with remote read\n";
+    let left_out = "# 1 series of native histograms left out: accept Protocol Buffers \
+                    (scrape_native_histograms in Prometheus), or use remote read\n";
     assert_eq!((status, &*text), (200, left_out));
 }
 

@@ -39,6 +39,14 @@ impl NameFormat {
         self.push(name, |_| false, out);
     }
 
+    /// Writes the name of a metric or label as messages contain it, without quotes.
+    pub(super) fn push_unquoted(self, name: &str, is_metric: bool, out: &mut String) {
+        match self {
+            Self::Utf8 => out.push_str(name),
+            Self::Underscores => self.push(name, |byte| is_metric && byte == b':', out),
+        }
+    }
+
     /// Begins a series with the name of its metric. Returns the character that begins the next
     /// label.
     pub(super) fn open(self, metric: &str, out: &mut String) -> char {

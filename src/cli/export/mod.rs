@@ -65,6 +65,9 @@ struct ExportState {
     arguments: String,
     bytes: u64,
     rows: u64,
+    /// The number of series of native histograms.
+    #[serde(default)]
+    histograms: u64,
     /// The metric of the last row.
     metric: String,
     /// The parameters of the following pages.
@@ -182,6 +185,8 @@ fn run(
         let body = args.daemon.get("export", &args.next_pairs(state))?;
         let page: Page = serde_json::from_str(&body).context("read a page of the export")?;
         let first = state.next.is_none();
+        let histograms = page.series.iter().filter(|series| series.kind.is_histogram());
+        state.histograms += histograms.count() as u64;
         state.rows += args.format.write(&page, first, &mut state.metric, &mut bytes)?;
         state.complete = page.after.is_none();
         if state.complete {
@@ -204,6 +209,13 @@ fn run(
     }
     bar.finish_and_clear();
     print_error(&format!("{}, {}", with_noun(state.rows, "row"), with_noun(state.bytes, "byte")));
+    if state.histograms > 0 {
+        let series = with_noun(state.histograms, "series");
+        print_error(&format!(
+            "{series} of native histograms without their buckets: the file has their numbers of \
+             observations; read buckets by remote read"
+        ));
+    }
     Ok(())
 }
 
