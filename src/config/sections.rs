@@ -155,6 +155,14 @@ pub struct Ingest {
     #[serde(with = "failovers")]
     pub ha_senders: BTreeMap<Box<str>, Duration>,
     pub body_memory_max: usize,
+    pub distribution: Vec<Distribution>,
+}
+
+/// A table `[[ingest.distribution]]`.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Distribution {
+    pub metric: String,
 }
 
 #[derive(Debug, Clone, Deserialize, Serialize)]

@@ -12,7 +12,10 @@ use super::{
     projects::{ProjectSettings, projects},
     publish::{PublishSettings, publish},
     retention::{check_projects, retention_rules},
-    sections::{DECOMPRESSED_FACTOR, Ingest, Level, Project, REQUESTS_IN_MEMORY, Sections, Tls},
+    sections::{
+        DECOMPRESSED_FACTOR, Distribution, Ingest, Level, Project, REQUESTS_IN_MEMORY, Sections,
+        Tls,
+    },
     tls::{check_graphite_clients, check_tls, client_scopes, trusted_proxies},
 };
 use crate::{
@@ -20,7 +23,10 @@ use crate::{
     alerts::{Alertmanager, ExternalIdentity},
     ingest::graphite::Template,
     kept::RuleSources,
-    model::{Granularity, GranularitySet, MetricLimits, ProjectName, RetentionRule, Span},
+    model::{
+        DISTRIBUTIONS_MAX, Distributions, Granularity, GranularitySet, MetricLimits, MetricPattern,
+        ProjectName, RetentionRule, Span,
+    },
     oidc::ProviderSettings,
     query::PromqlSettings,
     tls::TlsFiles,
@@ -49,6 +55,8 @@ pub struct Settings {
     pub trusted_proxies: TrustedProxies,
     /// The parsed `tls.clients`.
     pub client_scopes: ClientScopes,
+    /// The parsed `ingest.distribution`.
+    pub distributions: Distributions,
     /// The parsed `limits.metric_series`.
     pub metric_limits: MetricLimits,
     /// The sources of rules and the routing of notifications.
@@ -124,6 +132,7 @@ impl Settings {
             graphite_templates: templates(&sections.graphite.templates, &mut faults),
             trusted_proxies: trusted_proxies(&sections.server, &mut faults),
             client_scopes: client_scopes(&sections.tls, &mut faults),
+            distributions: distributions(&sections.ingest.distribution, &mut faults),
             metric_limits: metric_limits(&sections.limits.metric_series, &mut faults),
             rules,
             alertmanagers,
@@ -243,6 +252,23 @@ fn metric_limits(limits: &BTreeMap<String, usize>, faults: &mut Faults) -> Metri
         faults.0.extend(found.iter().map(|fault| format!("limits.metric_series: {fault}")));
         MetricLimits::default()
     })
+}
+
+fn distributions(tables: &[Distribution], faults: &mut Faults) -> Distributions {
+    if tables.len() > DISTRIBUTIONS_MAX {
+        faults.0.push(format!(
+            "ingest.distribution: {} tables are more than {DISTRIBUTIONS_MAX}: join some of them, \
+             with a prefix such as \"http_*\"",
+            tables.len()
+        ));
+        return Distributions::default();
+    }
+    let parse = |table: &Distribution| {
+        MetricPattern::parse(&table.metric).map_err(|fault| {
+            faults.0.push(format!("ingest.distribution: metric {fault}"));
+        })
+    };
+    Distributions::new(tables.iter().map(parse).filter_map(Result::ok).collect())
 }
 
 fn templates(texts: &[String], faults: &mut Faults) -> Vec<Template> {

@@ -81,6 +81,7 @@ fn collector_settings(settings: &Settings) -> CollectorSettings {
         out_of_order_window: settings.ingest.out_of_order_window,
         graphite_templates: settings.graphite_templates.clone().into(),
         ha_senders: settings.ingest.ha_senders.clone(),
+        distributions: settings.distributions.clone(),
     }
 }
 

@@ -2,6 +2,8 @@
 //!
 //! Must never know: the series of the store.
 
+use super::MetricPattern;
+
 /// The maximum number of patterns.
 const PATTERNS_MAX: usize = 100;
 
@@ -11,9 +13,7 @@ pub struct MetricLimits(Vec<MetricLimit>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct MetricLimit {
-    /// The metric's name, or a prefix.
-    text: String,
-    is_prefix: bool,
+    pattern: MetricPattern,
     series_max: usize,
 }
 
@@ -26,37 +26,30 @@ impl MetricLimits {
         limits: impl IntoIterator<Item = (&'a str, usize)>,
     ) -> Result<Self, Vec<String>> {
         let (mut all, mut faults) = (Vec::new(), Vec::new());
+        let mut patterns = 0;
         for (pattern, series_max) in limits {
-            let prefix = pattern.strip_suffix('*');
-            let text = prefix.unwrap_or(pattern);
-            if text.contains('*') || pattern.is_empty() {
-                faults.push(format!(
-                    "{pattern:?} is neither a metric nor a prefix such as \"debug_*\""
-                ));
-            } else if series_max == 0 {
-                faults.push(format!("{pattern:?} = 0 is too small; use 1 or more"));
+            patterns += 1;
+            match MetricPattern::parse(pattern) {
+                Err(fault) => faults.push(fault),
+                Ok(_) if series_max == 0 => {
+                    faults.push(format!("{pattern:?} = 0 is too small; use 1 or more"));
+                }
+                Ok(pattern) => all.push(MetricLimit { pattern, series_max }),
             }
-            all.push(MetricLimit {
-                text: text.to_owned(),
-                is_prefix: prefix.is_some(),
-                series_max,
-            });
         }
-        if all.len() > PATTERNS_MAX {
+        if patterns > PATTERNS_MAX {
             faults.push(format!("more than {PATTERNS_MAX} patterns; remove some"));
         }
         // The first match is the most specific one.
-        all.sort_by(|a, b| (a.is_prefix, b.text.len()).cmp(&(b.is_prefix, a.text.len())));
+        all.sort_by_key(|limit| limit.pattern.specificity());
         if faults.is_empty() { Ok(Self(all)) } else { Err(faults) }
     }
 
     /// Returns the maximum number of series of a metric; `None` without a limit. The limit of the
     /// metric itself takes precedence over the limit of the longest prefix.
     pub fn of(&self, metric: &str) -> Option<usize> {
-        let fits = |limit: &&MetricLimit| {
-            if limit.is_prefix { metric.starts_with(&limit.text) } else { metric == limit.text }
-        };
-        self.0.iter().find(fits).map(|limit| limit.series_max)
+        let found = self.0.iter().find(|limit| limit.pattern.matches(metric));
+        found.map(|limit| limit.series_max)
     }
 }
 

@@ -20,6 +20,7 @@ mod daemon;
 mod damage;
 mod dashboards;
 mod diagnose;
+mod distributions;
 #[path = "../support/document_damage.rs"]
 mod document_damage;
 mod documents;

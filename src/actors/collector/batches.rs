@@ -25,8 +25,8 @@ use crate::{
         protocol::{self, BatchEncoding, DecodedBody},
     },
     model::{
-        AcceptedBatch, BatchVerdict, Deduplication, Kind, OWN_SENDER_PREFIX, SenderLimit,
-        UnixMillis, is_own_sender,
+        AcceptedBatch, BatchVerdict, Deduplication, Kind, OBSERVATION_BYTES, OWN_SENDER_PREFIX,
+        SenderLimit, UnixMillis, is_own_sender,
     },
     telemetry::Protocol,
 };
@@ -78,14 +78,14 @@ impl BatchCollector {
             }
             Some(replace) => {
                 memory.grow(BatchEncoding::Bson.memory(&body))?;
-                let views = views_of(&body, &mut memory)?;
+                let views = views_of(&body, &mut memory, parts)?;
                 note_sender_times(&views, now, parts);
                 let body = DecodedBody { bson: body.clone(), invalid: Vec::new(), replace };
                 return self.collect_decoded(&views, body, (encoding, None), parts).await;
             }
         };
         let body = decoded.bson.clone();
-        let views = views_of(&body, &mut memory)?;
+        let views = views_of(&body, &mut memory, parts)?;
         if !is_own {
             check_senders(&views, senders.as_ref())?;
         }
@@ -128,7 +128,11 @@ impl BatchCollector {
             BatchEncoding::Updates => Protocol::Updates,
         };
         let (sender_series_max, refs_max) = session_limits(parts);
-        self.sessions.borrow_mut().set_limits(sender_series_max, refs_max);
+        {
+            let mut sessions = self.sessions.borrow_mut();
+            sessions.set_limits(sender_series_max, refs_max);
+            sessions.set_distributions(&parts.settings.get().distributions);
+        }
         let defined: usize = views.iter().map(|view| view.series.len()).sum();
         let limit = parts.request_series_max;
         if defined > limit {
@@ -215,14 +219,20 @@ fn count_readings_once(
     }
 }
 
-/// Returns the batches of a body, and takes memory for their histograms.
+/// Returns the batches of a body, and takes memory for their histograms and for observations of
+/// distributions, which all samples may be.
 fn views_of<'a>(
     body: &'a Bytes,
     memory: &mut ReservedMemory,
+    parts: &CollectorParts,
 ) -> Result<Vec<BatchView<'a>>, CollectFault> {
     let views = protocol::batches(body)?;
     let histogram_bytes: usize = views.iter().map(|view| view.histograms.len()).sum();
     memory.grow(protocol::HISTOGRAM_FACTOR * histogram_bytes)?;
+    if !parts.settings.get().distributions.is_empty() {
+        let samples: usize = views.iter().map(BatchView::len).sum();
+        memory.grow(samples * OBSERVATION_BYTES)?;
+    }
     Ok(views)
 }
 

@@ -16,7 +16,7 @@ use crate::{
         graphite::Template, protocol::RowProtocol, refusals::Refusals, remote_write::Families,
     },
     kept::LiveValue,
-    model::{SeriesLimits, replica::Replica},
+    model::{Distributions, SeriesLimits, replica::Replica},
     policy::{Admission, SampleQuota},
     store::Store,
     telemetry::{Metrics, Protocol},
@@ -113,6 +113,7 @@ pub struct CollectorSettings {
     pub out_of_order_window: Duration,
     pub graphite_templates: Arc<[Template]>,
     pub ha_senders: BTreeMap<Box<str>, Duration>,
+    pub distributions: Distributions,
 }
 
 impl CollectorSettings {

@@ -12,7 +12,7 @@ use granary_protocol::IngestAnswer;
 
 use super::{
     answers::{CollectFault, RowsAnswer},
-    parts::{CollectorParts, protocol_label},
+    parts::{CollectorParts, CollectorSettings, protocol_label},
     spreading,
 };
 use crate::{
@@ -20,10 +20,10 @@ use crate::{
         memory::ReservedMemory,
         protocol::{RowDecoder, RowProtocol},
         remote_write::EntryCounts,
-        rows::{DecodedRows, LimitExceeded, Rows, SplitRows},
+        rows::{DecodedRows, LimitExceeded, Rows, SplitRows, observe},
         series_cache::SeriesCache,
     },
-    model::{BatchVerdict, DefinitionVerdict, SeriesKey},
+    model::{BatchVerdict, DefinitionVerdict, Distributions, SeriesKey},
     policy::{KindConflicts, RefusalReason},
 };
 
@@ -47,6 +47,8 @@ pub(super) struct RowCollector {
     cache: RefCell<SeriesCache>,
     decoder: RefCell<RowDecoder>,
     conflicts: RefCell<KindConflicts>,
+    /// The distributions by which the cached series were looked up.
+    distributions: RefCell<Distributions>,
 }
 
 impl RowCollector {
@@ -54,7 +56,9 @@ impl RowCollector {
         let templates = parts.settings.get().graphite_templates.clone();
         let families = parts.families.clone();
         let decoder = RefCell::new(RowDecoder::new(templates, families));
-        Self { cache: RefCell::default(), decoder, conflicts: RefCell::default() }
+        let (cache, conflicts) = (RefCell::default(), RefCell::default());
+        let distributions = RefCell::new(parts.settings.get().distributions.clone());
+        Self { cache, decoder, conflicts, distributions }
     }
 
     pub(super) async fn collect(
@@ -115,27 +119,8 @@ impl RowCollector {
             memory.grow(protocol.memory(&body))?;
         }
         let settings = parts.settings.get();
-        let (decoded, contents) = {
-            let mut cache = self.cache.borrow_mut();
-            cache.trim(settings.series_max);
-            cache.renew(parts.store.dictionary().generation());
-            let mut decoder = self.decoder.borrow_mut();
-            let has_conflicts = self.conflicts.borrow_mut().expire(parts.clock.now());
-            let has_other_paths = decoder.set_templates(&settings.graphite_templates);
-            if decoder.take_changed_kinds() || has_conflicts || has_other_paths {
-                cache.clear();
-            }
-            let find = |key: &SeriesKey| {
-                let dictionary = parts.store.dictionary();
-                let id = dictionary.find(key)?;
-                Some((id, dictionary.kind(id)?))
-            };
-            let mut rows = Rows::new(&mut cache, &find, &parts.series_limits, &sender)
-                .with_limits(parts.request_series_max, memory.as_mut());
-            let contents = decoder.decode(protocol, &body, parts.clock.now(), &mut rows);
-            let contents = contents.map_err(CollectFault::Malformed)?;
-            (rows.finish(), contents)
-        };
+        let (decoded, contents) =
+            self.decode((protocol, &body), &sender, &mut memory, (&settings, parts))?;
         drop(body);
         check_limits(&decoded, parts.request_series_max)?;
         if parts.others.is_none() {
@@ -152,6 +137,11 @@ impl RowCollector {
             let class = |series, at| parts.store.class_at(series, at);
             decoded.admit(&verdicts, &mut cache, &admission, (kind, class, name), window_ms)
         };
+        if !settings.distributions.is_empty() {
+            let kind = |series| parts.store.dictionary().kind(series);
+            let mut reserve = |bytes| memory.as_mut().map_or(Ok(()), |memory| memory.grow(bytes));
+            observe(&mut batch, kind, &mut reserve)?;
+        }
         let mut answer = IngestAnswer::default();
         batch.replica = parts.replica(&sender);
         if !batch.values.is_empty() {
@@ -173,6 +163,43 @@ impl RowCollector {
         let refused_points = refused.points;
         refused.report(&mut answer);
         Ok(RowsAnswer { answer, refused_points, contents })
+    }
+
+    /// Decodes a request with the cache of series, which is emptied when its content is outdated.
+    fn decode(
+        &self,
+        (protocol, body): (RowProtocol, &Bytes),
+        sender: &str,
+        memory: &mut Option<ReservedMemory>,
+        (settings, parts): (&CollectorSettings, &CollectorParts),
+    ) -> Result<(DecodedRows, EntryCounts), CollectFault> {
+        let mut cache = self.cache.borrow_mut();
+        cache.trim(settings.series_max);
+        cache.renew(parts.store.dictionary().generation());
+        let mut decoder = self.decoder.borrow_mut();
+        let has_conflicts = self.conflicts.borrow_mut().expire(parts.clock.now());
+        let has_other_paths = decoder.set_templates(&settings.graphite_templates);
+        let mut distributions = self.distributions.borrow_mut();
+        let has_other_distributions = !distributions.is_same(&settings.distributions);
+        distributions.clone_from(&settings.distributions);
+        if decoder.take_changed_kinds()
+            || has_conflicts
+            || has_other_paths
+            || has_other_distributions
+        {
+            cache.clear();
+        }
+        let find = |key: &SeriesKey| {
+            let dictionary = parts.store.dictionary();
+            let id = dictionary.find(key)?;
+            Some((id, dictionary.kind(id)?))
+        };
+        let mut rows = Rows::new(&mut cache, &find, &parts.series_limits, sender)
+            .with_limits(parts.request_series_max, memory.as_mut())
+            .with_distributions(&settings.distributions);
+        let contents = decoder.decode(protocol, body, parts.clock.now(), &mut rows);
+        let contents = contents.map_err(CollectFault::Malformed)?;
+        Ok((rows.finish(), contents))
     }
 
     /// Registers new series, and changes known series to their declared kinds. A series that cannot

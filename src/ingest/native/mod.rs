@@ -8,7 +8,7 @@ use foldhash::fast::RandomState;
 use granary_protocol::{BatchView, SeriesView};
 
 use crate::{
-    model::{Kind, SeriesId, SeriesInfo, SeriesKey, SeriesLimits, UnixMillis},
+    model::{Distributions, Kind, SeriesId, SeriesInfo, SeriesKey, SeriesLimits, UnixMillis},
     policy::{Admission, KindConflicts, RefusalReason},
     store::{Dictionary, ProjectDictionary},
 };
@@ -31,6 +31,8 @@ enum ResolvedRef {
     Series(SeriesId),
     /// A series of histograms.
     Histograms(SeriesId),
+    /// A series of histograms whose samples are numbers: observations of a distribution.
+    Observations(SeriesId),
     /// A part of a series whose kind has changed: the time of a sample decides to which part the
     /// sample belongs.
     Former(SeriesId),
@@ -87,6 +89,8 @@ pub struct Sessions {
     refs: usize,
     /// The limit at which all sessions are forgotten; the senders define their refs again.
     refs_max: usize,
+    /// The gauges whose samples are observations.
+    distributions: Distributions,
 }
 
 impl Sessions {
@@ -95,12 +99,32 @@ impl Sessions {
         let by_sender = HashMap::default();
         let conflicts = KindConflicts::default();
         let (generation, refs) = (0, 0);
-        Self { limits, sender_series_max, by_sender, generation, conflicts, refs, refs_max }
+        let distributions = Distributions::default();
+        Self {
+            limits,
+            sender_series_max,
+            by_sender,
+            generation,
+            conflicts,
+            refs,
+            refs_max,
+            distributions,
+        }
     }
 
     /// Changes the limits; see [`Sessions::new`].
     pub fn set_limits(&mut self, sender_series_max: usize, refs_max: usize) {
         (self.sender_series_max, self.refs_max) = (sender_series_max, refs_max);
+    }
+
+    /// Changes the gauges whose samples are observations. After a change, the senders define their
+    /// refs again.
+    pub fn set_distributions(&mut self, distributions: &Distributions) {
+        if !self.distributions.is_same(distributions) {
+            self.distributions = distributions.clone();
+            self.by_sender.clear();
+            self.refs = 0;
+        }
     }
 
     /// Forgets the refs of series that were deleted or renamed and, after a while, the refs that
@@ -124,9 +148,9 @@ impl Sessions {
                 *resolved = ResolvedRef::Former(id);
             }
             let is_current = match resolved {
-                ResolvedRef::Series(id) | ResolvedRef::Histograms(id) => {
-                    dictionary.is_current(*id, before)
-                }
+                ResolvedRef::Series(id)
+                | ResolvedRef::Histograms(id)
+                | ResolvedRef::Observations(id) => dictionary.is_current(*id, before),
                 ResolvedRef::Former(id) => dictionary.whole_of(*id).is_some(),
                 ResolvedRef::Unknown | ResolvedRef::Refused(RefusalReason::BadSeries) => true,
                 // The limit may have room again.
@@ -170,8 +194,17 @@ impl Sessions {
                 Err(message) => {
                     refuse(RefusalReason::BadSeries, shortened_name(series), Some(message))
                 }
-                Ok(definition) => {
-                    match definition_state(&definition, dictionary, decided, may_change) {
+                Ok(mut definition) => {
+                    let metric = definition.key.metric();
+                    let change = if self.distributions.observes(metric, definition.kind) {
+                        definition.kind = Kind::DeltaHistogram;
+                        KindChange::Observations
+                    } else if may_change {
+                        KindChange::Declared
+                    } else {
+                        KindChange::None
+                    };
+                    match definition_state(&definition, dictionary, decided, change) {
                         DefinitionState::Unknown => {
                             unknown.new.push(definition);
                             Ok(ResolvedRef::Unknown)
@@ -246,6 +279,17 @@ impl Session {
     }
 }
 
+/// The reason why a definition changes the kind of a known series.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum KindChange {
+    /// The sender guesses kinds.
+    None,
+    /// The sender declares the kind.
+    Declared,
+    /// The settings make the samples of the series observations, whatever its kind was.
+    Observations,
+}
+
 /// The state of a defined series.
 enum DefinitionState {
     Resolved(ResolvedRef),
@@ -260,7 +304,7 @@ fn definition_state(
     definition: &SeriesInfo,
     dictionary: &ProjectDictionary<'_, impl Deref<Target = Dictionary>>,
     decided: &DecidedSeries,
-    may_change: bool,
+    change: KindChange,
 ) -> DefinitionState {
     let found = dictionary.find(&definition.key);
     let Some((id, known)) = found.and_then(|id| Some((id, dictionary.info(id)?))) else {
@@ -270,11 +314,11 @@ fn definition_state(
             .map_or(DefinitionState::Unknown, |reason| DefinitionState::Refused(reason, None));
     };
     if known.kind != definition.kind {
-        let part = part_of_kind(dictionary, id, definition.kind).filter(|_| may_change);
-        if let Some(part) = part {
+        let part = part_of_kind(dictionary, id, definition.kind);
+        if let Some(part) = part.filter(|_| change == KindChange::Declared) {
             return DefinitionState::Resolved(ResolvedRef::Former(part));
         }
-        if may_change && !decided.contains_key(&definition.key) {
+        if change != KindChange::None && !decided.contains_key(&definition.key) {
             return DefinitionState::OfOtherKind;
         }
         let (defined, kind) = (definition.kind, known.kind);
@@ -288,9 +332,13 @@ fn definition_state(
             format!("the series' unit is {unit:?}, not {defined:?}: use that unit or another name");
         return DefinitionState::Refused(RefusalReason::UnitConflict, Some(message));
     }
-    let is_histogram = definition.kind.is_histogram();
-    let resolved = if is_histogram { ResolvedRef::Histograms(id) } else { ResolvedRef::Series(id) };
-    DefinitionState::Resolved(resolved)
+    DefinitionState::Resolved(if change == KindChange::Observations {
+        ResolvedRef::Observations(id)
+    } else if definition.kind.is_histogram() {
+        ResolvedRef::Histograms(id)
+    } else {
+        ResolvedRef::Series(id)
+    })
 }
 
 /// Returns the newest part of a series with a kind.

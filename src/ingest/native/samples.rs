@@ -9,7 +9,7 @@ use crate::{
     ingest::refusals::Refusals,
     model::{
         AcceptedBatch, BatchNumber, Deduplication, Histogram, HistogramSample, Kind, STALE_MARKER,
-        SeriesId, UnixMillis, is_stale_marker,
+        SeriesId, UnixMillis, is_stale_marker, observation,
     },
     policy::{Admission, RefusalReason},
 };
@@ -164,7 +164,11 @@ impl Samples<'_> {
                 }
             };
             match self.series(reference, former, &mut revived)?.and_then(keep) {
-                Ok((id, value)) => {
+                Ok((id, mut value)) => {
+                    if self.is_observation(reference, value) {
+                        found.histogram = Some(observation(value));
+                        value = 1.0;
+                    }
                     let index_kept = batch.series.len() as u32;
                     let sample = |histogram| HistogramSample { index: index_kept, histogram };
                     batch.histograms.extend(found.histogram.map(sample));
@@ -206,8 +210,17 @@ impl Samples<'_> {
         match self.resolve(reference) {
             ResolvedRef::Histograms(_) => true,
             ResolvedRef::Former(_) => kind().is_some_and(Kind::is_histogram),
-            ResolvedRef::Series(_) | ResolvedRef::Unknown | ResolvedRef::Refused(_) => false,
+            ResolvedRef::Series(_)
+            | ResolvedRef::Observations(_)
+            | ResolvedRef::Unknown
+            | ResolvedRef::Refused(_) => false,
         }
+    }
+
+    /// Returns true when the sample of a ref becomes a histogram of one observation. A stale marker
+    /// ends the series.
+    fn is_observation(&self, reference: u32, value: f64) -> bool {
+        matches!(self.resolve(reference), ResolvedRef::Observations(_)) && !is_stale_marker(value)
     }
 
     /// Returns the series of a ref, or the reason for its refusal.
@@ -222,7 +235,9 @@ impl Samples<'_> {
             ResolvedRef::Unknown if (reference as usize) < self.sender_series_max => unknown(),
             ResolvedRef::Unknown => Ok(Err(RefusalReason::SenderSeriesLimit)),
             ResolvedRef::Refused(reason) => Ok(Err(reason)),
-            ResolvedRef::Series(id) | ResolvedRef::Histograms(id) => Ok(Ok(id)),
+            ResolvedRef::Series(id)
+            | ResolvedRef::Histograms(id)
+            | ResolvedRef::Observations(id) => Ok(Ok(id)),
             ResolvedRef::Former(id) => match former(id) {
                 FormerSeries::Series(id) => Ok(Ok(id)),
                 FormerSeries::Revived(whole) => {
@@ -244,7 +259,10 @@ impl Samples<'_> {
         let fault = self.session.and_then(|session| session.faults.get(&reference));
         let (series, message) = match (self.resolve(reference), fault) {
             (
-                ResolvedRef::Series(id) | ResolvedRef::Histograms(id) | ResolvedRef::Former(id),
+                ResolvedRef::Series(id)
+                | ResolvedRef::Histograms(id)
+                | ResolvedRef::Observations(id)
+                | ResolvedRef::Former(id),
                 _,
             ) => (name(id), None),
             (_, Some(fault)) => (Some(fault.series.clone()), fault.message.clone()),

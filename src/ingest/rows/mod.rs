@@ -2,6 +2,7 @@
 //! notation identifies the series, so that a known series costs one lookup and no allocation.
 
 mod decoded;
+mod observations;
 mod split;
 
 use std::{collections::HashMap, sync::Arc};
@@ -15,12 +16,13 @@ use super::{
 };
 use crate::{
     model::{
-        Histogram, HistogramFault, HistogramSample, Kind, STALE_MARKER, SeriesId, SeriesInfo,
-        SeriesKey, SeriesLimits, UnixMillis,
+        Distributions, Histogram, HistogramFault, HistogramSample, Kind, STALE_MARKER, SeriesId,
+        SeriesInfo, SeriesKey, SeriesLimits, UnixMillis,
     },
     policy::RefusalReason,
 };
 pub use decoded::{DecodedRows, NumberedSample};
+pub use observations::observe;
 pub(super) use split::decode_part;
 pub use split::{SplitRows, shard_of_sender, shard_of_series};
 
@@ -117,6 +119,8 @@ pub struct Rows<'a> {
     memory: Option<&'a mut ReservedMemory>,
     exceeded: Option<LimitExceeded>,
     refuses_histograms: bool,
+    /// The gauges whose samples are observations.
+    distributions: Option<&'a Distributions>,
 }
 
 impl<'a> Rows<'a> {
@@ -143,6 +147,7 @@ impl<'a> Rows<'a> {
             memory: None,
             exceeded: None,
             refuses_histograms: false,
+            distributions: None,
         }
     }
 
@@ -161,6 +166,13 @@ impl<'a> Rows<'a> {
         memory: Option<&'a mut ReservedMemory>,
     ) -> Self {
         (self.definitions_max, self.memory) = (definitions_max, memory);
+        self
+    }
+
+    /// Returns the rows with gauges whose series are series of histograms; see [`observe`].
+    #[must_use]
+    pub fn with_distributions(mut self, distributions: &'a Distributions) -> Self {
+        self.distributions = Some(distributions);
         self
     }
 
@@ -214,7 +226,7 @@ impl<'a> Rows<'a> {
         is_end: bool,
         describe: impl FnOnce(&SeriesLimits) -> Result<DescribedSeries, String>,
     ) -> TargetKind {
-        let described = match describe(self.limits) {
+        let mut described = match describe(self.limits) {
             Ok(described) => described,
             Err(message) => {
                 let reason = RefusalReason::BadSeries;
@@ -223,6 +235,12 @@ impl<'a> Rows<'a> {
                 return TargetKind::Refused(reason);
             }
         };
+        let is_observed = |distributions: &Distributions| {
+            distributions.observes(described.key.metric(), described.kind)
+        };
+        if self.distributions.is_some_and(is_observed) {
+            described.kind = Kind::DeltaHistogram;
+        }
         if described.kind.is_histogram() && self.refuses_histograms {
             return TargetKind::Refused(RefusalReason::BadHistogram);
         }
