@@ -104,7 +104,22 @@ fn gauges_of_every_protocol_become_histograms_within_one_percent_also_after_kill
     let points = answer["series"][0]["points"].as_array().unwrap();
     let found = points.iter().filter_map(|point| point[1].as_f64()).next_back().unwrap();
     assert!((found / 900.0 - 1.0).abs() < 0.01, "{found}");
+    check_pipeline(&daemon);
     check_export(&daemon);
+}
+
+/// Checks a percentile of both series of `wait_json` together.
+fn check_pipeline(daemon: &Daemon) {
+    let pipeline = "db.1d.aggregate([{$match: {metric: 'wait_json'}}, {$group: {_id: null, \
+                    p: {$percentile: {input: '$distribution', p: [0.5, 0.99]}}, n: {$sum: '$n'}}}])";
+    let answer = daemon.query(&["aggregate", pipeline]);
+    let document = &answer["documents"][0];
+    assert_eq!(document["n"], 1000, "{answer}");
+    for (found, exact) in document["p"].as_array().unwrap().iter().zip([500.0, 990.0]) {
+        assert!((found.as_f64().unwrap() / exact - 1.0).abs() < 0.01, "{answer}");
+    }
+    let shown = daemon.query(&["aggregate", "db.1d.aggregate([{$limit: 1}])"]);
+    assert_eq!(shown["documents"][0].get("distribution"), None, "only where it is named: {shown}");
 }
 
 /// Checks that an export names the series whose buckets it leaves out.

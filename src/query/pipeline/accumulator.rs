@@ -5,6 +5,7 @@
 use super::{
     expression::Expression,
     operator::{AccumulatorState, OPERATORS, Operator},
+    percentiles::{self, PercentileState, Percentiles},
     quota::Share,
     value::{Fields, Value},
 };
@@ -13,14 +14,22 @@ use crate::query::QueryError;
 /// An accumulator of a `$group`.
 #[derive(Debug, Clone)]
 pub(super) struct Accumulator {
-    operator: Operator,
+    method: Method,
     expression: Expression,
+}
+
+/// The combination of the expression's values.
+#[derive(Debug, Clone)]
+enum Method {
+    Operator(Operator),
+    Percentiles(Percentiles),
 }
 
 impl Accumulator {
     /// Creates an accumulator that counts documents.
     pub(super) fn count() -> Self {
-        Self { operator: Operator::Sum, expression: Expression::Literal(Value::Int(1)) }
+        let expression = Expression::Literal(Value::Int(1));
+        Self { method: Method::Operator(Operator::Sum), expression }
     }
 
     /// Parses an accumulator such as `{$sum: "$x"}`.
@@ -34,9 +43,14 @@ impl Accumulator {
         let Some((name, argument)) = fields.single() else {
             return Err("takes one accumulator".to_owned());
         };
+        if let Some((percentiles, input)) = Percentiles::parse(name, argument)? {
+            let method = Method::Percentiles(percentiles);
+            return Ok(Self { method, expression: Expression::parse(input)? });
+        }
         let known = OPERATORS.iter().find(|(known, _)| *known == name);
         let Some((_, operator)) = known else {
-            let names: Vec<_> = OPERATORS.iter().map(|(known, _)| *known).collect();
+            let names = OPERATORS.iter().map(|(known, _)| *known);
+            let names: Vec<_> = names.chain(percentiles::NAMES).collect();
             return Err(format!("{name} is not known; use one of {}", names.join(", ")));
         };
         let expression = match operator {
@@ -48,7 +62,7 @@ impl Accumulator {
             }
             _ => Expression::parse(argument)?,
         };
-        Ok(Self { operator: *operator, expression })
+        Ok(Self { method: Method::Operator(*operator), expression })
     }
 
     /// Adds a document. Temporary values are charged to `share`. Returns how many more
@@ -59,14 +73,33 @@ impl Accumulator {
         document: &Fields,
         share: &mut Share<'_>,
     ) -> Result<Option<usize>, QueryError> {
-        if self.operator == Operator::First && matches!(accumulated, AccumulatorState::One(_)) {
+        let operator = match &self.method {
+            Method::Operator(operator) => operator,
+            Method::Percentiles(_) => {
+                let Some(value) = self.expression.evaluate(document, share)? else {
+                    return Ok(Some(0));
+                };
+                if !matches!(accumulated, AccumulatorState::Percentiles(_)) {
+                    *accumulated = AccumulatorState::Percentiles(PercentileState::default());
+                }
+                let AccumulatorState::Percentiles(state) = accumulated else { return Ok(Some(0)) };
+                return Ok(Some(state.add(&value)));
+            }
+        };
+        if *operator == Operator::First && matches!(accumulated, AccumulatorState::One(_)) {
             return Ok(Some(0));
         }
-        Ok(self.operator.accumulate(accumulated, self.expression.evaluate(document, share)?))
+        Ok(operator.accumulate(accumulated, self.expression.evaluate(document, share)?))
     }
 
     /// Returns the result of a group.
     pub(super) fn finish(&self, accumulated: AccumulatorState) -> Value {
-        self.operator.finish(accumulated)
+        match (&self.method, accumulated) {
+            (Method::Operator(operator), accumulated) => operator.finish(accumulated),
+            (Method::Percentiles(percentiles), AccumulatorState::Percentiles(state)) => {
+                percentiles.finish(state)
+            }
+            (Method::Percentiles(percentiles), _) => percentiles.finish(PercentileState::default()),
+        }
     }
 }

@@ -11,6 +11,7 @@
 mod accumulator;
 mod arithmetic;
 mod collections;
+mod distribution;
 mod document;
 mod execution;
 mod expression;
@@ -19,6 +20,7 @@ mod operator;
 mod order;
 mod path;
 mod pattern;
+mod percentiles;
 mod predicate;
 mod projection;
 mod pushdown;

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use super::{
     arithmetic::add,
     order::{GroupKey, compare},
+    percentiles::PercentileState,
     value::Value,
 };
 
@@ -60,6 +61,7 @@ pub(super) enum AccumulatorState {
     One(Value),
     Many(Vec<Value>),
     Set(BTreeSet<GroupKey>),
+    Percentiles(PercentileState),
 }
 
 /// The mean and the sum of squared distances from the mean, by Welford's method.
@@ -197,7 +199,7 @@ impl Operator {
             }
             (Self::Sum | Self::Count, AccumulatorState::Nothing) => Value::Int(0),
             (Self::Push | Self::AddToSet, AccumulatorState::Nothing) => Value::List(Vec::new()),
-            (_, AccumulatorState::Nothing) => Value::Null,
+            (_, AccumulatorState::Nothing | AccumulatorState::Percentiles(_)) => Value::Null,
         }
     }
 }

@@ -88,6 +88,11 @@ impl NeededNames {
         self.needs_all || self.names.contains(name)
     }
 
+    /// Returns true when the pipeline names a field; showing whole documents does not count.
+    pub(super) fn names_field(&self, name: &str) -> bool {
+        self.names.contains(name)
+    }
+
     /// Returns the needed names; `None` when all are needed.
     pub(super) fn names(&self) -> Option<impl Iterator<Item = &str>> {
         (!self.needs_all).then(|| self.names.iter().map(String::as_str))

@@ -99,6 +99,24 @@ fn groups_accumulate_values_of_their_documents() {
 }
 
 #[test]
+fn percentiles_of_groups_and_lists_follow_mongodb() {
+    assert_eq!(
+        run("[{$group: {_id: '$host', p: {$percentile: {input: '$n', p: [0.5, 1]}},
+                        m: {$median: {input: '$sum', method: 'approximate'}}}}]"),
+        r#"[{"_id":"a","p":[2.0,3.0],"m":-1.0},{"_id":"b","p":[1.0,1.0],"m":2.5}]"#
+    );
+    assert_eq!(
+        run("[{$project: {_id: 0, m: {$median: {input: '$list.x'}},
+                          q: {$percentile: {input: ['$n', '$sum', 4], p: [0.9]}}}}, {$limit: 1}]"),
+        r#"[{"m":1.0,"q":[6.0]}]"#
+    );
+    assert_eq!(
+        run("[{$group: {_id: null, m: {$median: {input: '$rock'}}}}]"),
+        r#"[{"_id":null,"m":null}]"#
+    );
+}
+
+#[test]
 fn values_fall_into_buckets_and_facets() {
     assert_eq!(
         run("[{$bucket: {groupBy: '$n', boundaries: [1, 3], default: 'more',
@@ -295,7 +313,16 @@ fn errors_name_the_stage_and_the_known_operators() {
     check("db.a.find({}).oops()", [".oops is not known", ".limit(n)"]);
     check("db.a.mapReduce()", ["mapReduce is not known", "countDocuments"]);
     check("db.a.updateOne({}, {})", ["updateOne writes samples", "/api/v1/update"]);
-    check("[{$group: {_id: 1, x: {$median: 1}}}]", ["x: $median is not known", "$addToSet"]);
+    check("[{$group: {_id: 1, x: {$mode: 1}}}]", ["x: $mode is not known", "$percentile"]);
+    check("[{$group: {_id: 1, x: {$median: 1}}}]", ["x: $median takes {input", "approximate"]);
+    check(
+        "[{$group: {_id: 1, x: {$percentile: {input: '$x', p: [2]}}}}]",
+        ["p must be a list", "from 0 to 1"],
+    );
+    check(
+        "[{$project: {x: {$median: {input: '$x', method: 'exact'}}}}]",
+        ["$median: method must be", "approximate"],
+    );
     check("[{$group: {x: {$sum: 1}}}]", ["_id is missing", "_id: null"]);
     check("[{$project: {x: {$map: []}}}]", ["$map is not known", "$dateTrunc"]);
     check("[{$project: {x: 1, y: 0}}]", ["cannot both", "_id: 0"]);

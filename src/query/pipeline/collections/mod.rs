@@ -17,7 +17,7 @@ use crate::{
 use months::{Months, months};
 pub(super) use selection::{CollectionRequest, note_of_text_values};
 use selection::{overlap, select};
-use slots::{Shells, Slots};
+use slots::{DISTRIBUTION, Shells, Slots};
 
 /// A collection that is read.
 pub(super) enum Collection {
@@ -69,6 +69,7 @@ impl Collection {
             view,
             shells,
             granularity: granularity.clone(),
+            has_distributions: request.needed.names_field(DISTRIBUTION),
             series: found,
         })))
     }

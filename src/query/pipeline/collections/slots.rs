@@ -2,16 +2,17 @@
 //!
 //! Must never know: how series are selected, and the months.
 
-use std::ops::Range;
+use std::{collections::BTreeMap, ops::Range};
 
 use super::selection::tag_fields;
 use crate::{
-    model::{Cell, Granularity, GranularityIndex, SeriesId, SeriesInfo, UnixMillis},
+    model::{Cell, Granularity, GranularityIndex, Histogram, SeriesId, SeriesInfo, UnixMillis},
     query::{
         Display, QueryError,
         pipeline::{
+            distribution,
             document::{Document, Documents},
-            quota::Quota,
+            quota::{Quota, Share},
             value::{Fields, Value},
         },
     },
@@ -21,12 +22,17 @@ use crate::{
 /// Number of values in a document, including the document itself but not its tags.
 const ROW_VALUES: usize = 12;
 
+/// The field with the merged histogram of a slot, which is read when a pipeline names it.
+pub(super) const DISTRIBUTION: &str = "distribution";
+
 /// The documents of slots.
 pub(in crate::pipeline) struct Slots {
     pub(super) view: View,
     /// The preallocated documents, when their empty slots are read too.
     pub(super) shells: Option<Shells>,
     pub(super) granularity: Granularity,
+    /// True when the slots of histograms have the field [`DISTRIBUTION`].
+    pub(super) has_distributions: bool,
     pub(super) series: Vec<(SeriesId, SeriesInfo)>,
 }
 
@@ -83,20 +89,41 @@ impl Slots {
                 }
                 let mut held_share = quota.new_share(0);
                 held_share.charge_bytes(size_of_val(&slots[..]))?;
-                Ok((slots, held_share))
+                let histograms = self.histograms(*id, info, &mut held_share)?;
+                Ok((slots, histograms, held_share))
             };
             match read() {
-                Ok((slots, held_share)) => {
+                Ok((slots, mut histograms, held_share)) => {
                     let document = move |slot: Slot| {
                         let mut share = held_share.sibling();
                         share.charge_read(ROW_VALUES + tags.len())?;
-                        Ok(Document { fields: self.row(info, &tags, &slot), share })
+                        let mut fields = self.row(info, &tags, &slot);
+                        if let Some(histogram) = histograms.remove(&slot.start) {
+                            share.charge_read(distribution::size_of(&histogram))?;
+                            let value = Value::Fields(distribution::to_fields(&histogram));
+                            fields.set(DISTRIBUTION.into(), value);
+                        }
+                        Ok(Document { fields, share })
                     };
                     Box::new(slots.into_iter().map(document))
                 }
                 Err(cause) => Box::new(std::iter::once(Err(cause))),
             }
         }))
+    }
+
+    /// Reads the histograms of a series by the starts of their slots, if the pipeline needs them.
+    fn histograms(
+        &self,
+        id: SeriesId,
+        info: &SeriesInfo,
+        share: &mut Share<'_>,
+    ) -> Result<BTreeMap<UnixMillis, Histogram>, QueryError> {
+        if !(self.has_distributions && info.kind.is_histogram()) {
+            return Ok(BTreeMap::new());
+        }
+        let slots = self.view.histogram_slots(id, &mut |bytes| share.charge_bytes(bytes))?;
+        Ok(slots.into_iter().map(|slot| (slot.start, slot.cell.total)).collect())
     }
 
     fn row(&self, info: &SeriesInfo, tags: &Fields, slot: &Slot) -> Fields {

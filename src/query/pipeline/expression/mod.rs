@@ -17,6 +17,7 @@ use super::{
     order::{compare, order_all},
     path::Path,
     pattern::pattern,
+    percentiles::{self, PercentileState, Percentiles},
     quota::Share,
     value::{Fields, Value},
 };
@@ -40,6 +41,8 @@ pub(super) enum Expression {
     RegexMatch(Box<Expression>, Arc<Regex>),
     /// The result of an accumulator over a list or several arguments.
     Accumulated(Operator, Vec<Expression>),
+    /// The percentiles of a list or of one value.
+    Percentiles(Percentiles, Box<Expression>),
     Bucket(Box<Bucket>),
 }
 
@@ -124,6 +127,9 @@ impl Expression {
                 return Ok(Self::DateParts(Box::new(date), zone, iso));
             }
             _ => {}
+        }
+        if let Some((found, input)) = Percentiles::parse(name, argument)? {
+            return Ok(Self::Percentiles(found, Box::new(Self::parse(input)?)));
         }
         if let Some(part) = DatePart::named(name) {
             let (date, zone) = dates::date_and_zone(name, argument)?;
@@ -231,6 +237,18 @@ impl Expression {
                 }
                 Some(operator.combine(values))
             }
+            Self::Percentiles(percentiles, input) => {
+                let mut state = PercentileState::default();
+                let values = match input.evaluate(document, share)? {
+                    Some(Value::List(values)) => values,
+                    found => found.into_iter().collect(),
+                };
+                for value in &values {
+                    state.add(value);
+                }
+                share.charge(percentiles.len())?;
+                Some(percentiles.finish(state))
+            }
             Self::RegexMatch(input, pattern) => Some(match input.evaluate(document, share)? {
                 None | Some(Value::Null) => Value::Bool(false),
                 Some(Value::Text(text)) => Value::Bool(pattern.is_match(&text)),
@@ -300,7 +318,7 @@ impl Bucket {
 fn unknown_function_message(name: &str) -> String {
     let known = Function::names().chain(DatePart::names()).chain(Operator::names_in_expressions());
     let others = ["$dateTrunc", "$dateToString", "$dateToParts", "$regexMatch", "$literal"];
-    let known: Vec<_> = known.chain(others).collect();
+    let known: Vec<_> = known.chain(percentiles::NAMES).chain(others).collect();
     format!("{name} is not known; use one of {}", known.join(", "))
 }
 
