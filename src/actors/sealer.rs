@@ -77,7 +77,7 @@ impl Sealer {
         match self.store.seal(self.clock.moment(), after_ms, &keep_pace) {
             Ok(report) => {
                 self.health.clear(Condition::Sealing);
-                let SealReport { partitions, documents, bytes, refused } = report;
+                let SealReport { partitions, documents, bytes, refused, .. } = report;
                 if partitions > 0 {
                     tracing::info!(partitions, documents, bytes, "sealed partitions");
                 }

@@ -17,9 +17,9 @@ use super::{
     PartitionInfo, ShellVisitor, ShellsOfSpan, Stage,
     grid::PartitionGrid,
     mark::Mark,
-    partition::Partition,
+    partition::{Partition, fold::FoldSizes},
     partitions::{Partitions, rooms::DocumentSpace, view::PartitionsView},
-    segment::heads::TileHeads,
+    segment::{heads::TileHeads, tile::HISTOGRAM_BYTES_MAX},
 };
 use crate::{
     model::{Cell, Granularity, GranularityIndex, PartitionId, SeriesId, UnixMillis},
@@ -42,6 +42,8 @@ pub(crate) struct LocalDocuments {
     partitions: Arc<Partitions>,
     /// See [`SEALED_MIN`].
     sealed_min: AtomicUsize,
+    /// See [`HISTOGRAM_BYTES_MAX`].
+    tile_bytes_max: AtomicUsize,
 }
 
 impl LocalDocuments {
@@ -52,12 +54,19 @@ impl LocalDocuments {
         register: Arc<Register>,
     ) -> Result<Self, StoreError> {
         let partitions = Arc::new(Partitions::open(medium, granularities, register)?);
-        Ok(Self { partitions, sealed_min: AtomicUsize::new(SEALED_MIN) })
+        let tile_bytes_max = AtomicUsize::new(HISTOGRAM_BYTES_MAX);
+        Ok(Self { partitions, sealed_min: AtomicUsize::new(SEALED_MIN), tile_bytes_max })
     }
 
     /// Sets the minimum number of new documents that a merge seals at once.
     pub(crate) fn set_sealed_min(&self, count: usize) {
         self.sealed_min.store(count, Ordering::Relaxed);
+    }
+
+    /// Sets the maximum size of the blocks of a tile of histograms, in bytes.
+    #[cfg(test)]
+    pub(crate) fn set_tile_bytes_max(&self, bytes: usize) {
+        self.tile_bytes_max.store(bytes, Ordering::Relaxed);
     }
 
     /// Returns the cache of decoded heads of tiles.
@@ -258,7 +267,8 @@ impl Documents for LocalDocuments {
         let Some(partition) = self.partitions.get(grid.id) else { return Ok(None) };
         let sealed_min = self.sealed_min.load(Ordering::Relaxed) as u64;
         let bytes_min = sealed_min.saturating_mul(LATE_BYTES);
-        let folded = partition.fold(stage, bytes_min, go_on);
+        let tile_bytes_max = self.tile_bytes_max.load(Ordering::Relaxed);
+        let folded = partition.fold(stage, FoldSizes { bytes_min, tile_bytes_max }, go_on);
         self.partitions.or_replace(&partition, folded)
     }
 

@@ -149,6 +149,8 @@ pub(crate) struct Folded {
     pub(crate) bytes: u64,
     /// True when the segment was rejected, because decoding would not restore some cells exactly.
     pub(crate) refused: bool,
+    /// Documents whose histograms stay open, because they are too large for a segment.
+    pub(crate) left_open: u64,
 }
 
 /// A change of the holes of a partition.

@@ -67,6 +67,9 @@ pub struct Counters {
     pub sealed_bytes: Count,
     /// Seals that were given up because some cells would not decode to the same bytes; must stay 0.
     pub sealing_refused: Count,
+    /// Times that the histograms of a document stayed open, because they are too large for a
+    /// segment.
+    pub histograms_left_open: Count,
     /// Partitions dropped by retention.
     pub partitions_dropped: Count,
     /// Files that the checker read.

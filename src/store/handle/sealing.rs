@@ -20,6 +20,8 @@ pub struct SealReport {
     pub bytes: u64,
     /// Partitions that were given up, because some cells would not decode to the same bytes.
     pub refused: u64,
+    /// Documents whose histograms stay open, because they are too large for a segment.
+    pub left_open: u64,
 }
 
 impl Store {
@@ -56,12 +58,14 @@ impl Store {
             report.refused += u64::from(folded.refused);
             report.partitions += u64::from(!folded.refused);
             report.documents += folded.documents;
+            report.left_open += folded.left_open;
             report.bytes += folded.bytes;
         }
         let counters = &inner.counters;
         counters.partitions_sealed.add(report.partitions);
         counters.documents_sealed.add(report.documents);
         counters.sealing_refused.add(report.refused);
+        counters.histograms_left_open.add(report.left_open);
         Ok(report)
     }
 

@@ -20,7 +20,7 @@ pub(super) struct MirroredMetrics {
 
 impl MirroredMetrics {
     pub(super) fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
-        let counters: [(&str, ReadStore); 26] = [
+        let counters: [(&str, ReadStore); 27] = [
             ("granary_commits_total", |s| s.counters().commits.get()),
             ("granary_journal_written_bytes_total", |s| s.counters().journal_bytes.get()),
             ("granary_samples_not_kept_total", |s| s.counters().samples_not_kept.get()),
@@ -41,6 +41,7 @@ impl MirroredMetrics {
             ("granary_documents_sealed_total", |s| s.counters().documents_sealed.get()),
             ("granary_sealed_bytes_total", |s| s.counters().sealed_bytes.get()),
             ("granary_sealing_refused_total", |s| s.counters().sealing_refused.get()),
+            ("granary_histograms_left_open_total", |s| s.counters().histograms_left_open.get()),
             ("granary_checker_files_total", |s| s.counters().checked_files.get()),
             ("granary_checker_bytes_total", |s| s.counters().checked_bytes.get()),
             ("granary_checker_passes_total", |s| s.counters().checker_passes.get()),

@@ -11,7 +11,7 @@ pub const HOST_METRICS: [(&str, &str); 6] = [
 ];
 
 /// All metric names with their help texts.
-pub const METRIC_NAMES: [(&str, &str); 106] = [
+pub const METRIC_NAMES: [(&str, &str); 107] = [
     ("granary_samples_accepted_total", "Samples made durable, by protocol"),
     ("granary_samples_duplicate_total", "Samples that were accepted before, by protocol"),
     ("granary_samples_refused_total", "Permanently refused samples, by protocol and reason"),
@@ -71,6 +71,10 @@ pub const METRIC_NAMES: [(&str, &str); 106] = [
     (
         "granary_sealing_refused_total",
         "Documents and partitions left open because sealing would change them; must stay 0",
+    ),
+    (
+        "granary_histograms_left_open_total",
+        "Times that a document's histograms, too large for a segment, were left open",
     ),
     ("granary_checker_files_total", "Files that the checker read"),
     ("granary_checker_bytes_total", "Bytes that the checker read"),

@@ -2,11 +2,14 @@
 //!
 //! Must never know: what is tested.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
-use super::{Bench, FINE, HOUR, NOON, Subject, cell, histogram_claims::merge_hour, mark};
+use super::{
+    Bench, FINE, HOUR, HistogramCells, NOON, Open, Subject, cell, histogram,
+    histogram_claims::merge_hour, mark,
+};
 use crate::{
-    model::{Cell, Granularity, SeriesId, UnixMillis},
+    model::{Cell, Granularity, HistogramCell, SeriesId, UnixMillis, histogram::Bucket},
     store::{
         documents::{Documents, Stage, grid::PartitionGrid, local::LocalDocuments},
         error::StoreError,
@@ -18,10 +21,14 @@ use crate::{
     },
 };
 
+/// The maximum size of the blocks of a tile of histograms: as in a daemon, and for a few histograms.
+const TILE_BYTES: usize = 128 << 20;
+const SMALL_TILE_BYTES: usize = 150;
+
 /// Local documents that are sealed only on request.
 pub(super) const SUBJECT: Subject = Subject {
     name: "open",
-    open: |medium, granularities| open(medium, granularities, usize::MAX),
+    open: |medium, granularities| open(medium, granularities, (usize::MAX, TILE_BYTES)),
     holder: |_, name| name,
     damage: |bytes, start, series| {
         let head = header(start, series);
@@ -33,10 +40,11 @@ pub(super) const SUBJECT: Subject = Subject {
     },
 };
 
-/// Local documents that are sealed when they are created.
+/// Local documents that are sealed when they are created. Their tiles of histograms are small, so
+/// that most of them are split, and some documents are left open.
 pub(super) const SEALED: Subject = Subject {
     name: "sealed",
-    open: |medium, granularities| open(medium, granularities, 1),
+    open: |medium, granularities| open(medium, granularities, (1, SMALL_TILE_BYTES)),
     holder: |medium, name| segment_of(medium, &name).unwrap_or(name),
     damage: |bytes, _, series| {
         assert_eq!(series.0, 7, "the first of its tile");
@@ -51,12 +59,13 @@ pub(super) const SEALED: Subject = Subject {
 fn open(
     medium: Arc<dyn Medium>,
     granularities: Vec<Granularity>,
-    sealed_min: usize,
+    (sealed_min, tile_bytes): (usize, usize),
 ) -> Result<Box<dyn Documents>, StoreError> {
     let journal = Arc::new(Journal::open(&medium)?);
     let register = Arc::new(Register::open(medium.clone(), journal)?);
     let documents = LocalDocuments::open(medium, granularities, register)?;
     documents.set_sealed_min(sealed_min);
+    documents.set_tile_bytes_max(tile_bytes);
     Ok(Box::new(documents))
 }
 
@@ -79,9 +88,14 @@ fn sealed_hour(bench: &Bench, grid: &PartitionGrid) -> (String, Vec<u8>) {
     merge_hour(bench, grid);
     bench.documents.seal(grid, Stage::Over, &|_| true).unwrap();
     let name = segment_of(&bench.medium, &bench.documents.name(grid)).unwrap();
+    let bytes = bytes_of(bench, &name);
+    (name, bytes)
+}
+
+fn bytes_of(bench: &Bench, name: &str) -> Vec<u8> {
     let dir = tempfile::tempdir().unwrap();
-    bench.medium.copy(&name, &dir.path().join("copy")).unwrap();
-    (name, std::fs::read(dir.path().join("copy")).unwrap())
+    bench.medium.copy(name, &dir.path().join("copy")).unwrap();
+    std::fs::read(dir.path().join("copy")).unwrap()
 }
 
 #[test]
@@ -94,9 +108,7 @@ fn histograms_move_to_segments_which_older_releases_refuse() {
     bench.merge(&plain, mark(6, plain.end.0), &vec![cell(7, plain.id.start.0, 1.0)]).unwrap();
     bench.documents.seal(&plain, Stage::Over, &|_| true).unwrap();
     let name = segment_of(&bench.medium, &bench.documents.name(&plain)).unwrap();
-    let dir = tempfile::tempdir().unwrap();
-    bench.medium.copy(&name, &dir.path().join("copy")).unwrap();
-    let bytes = std::fs::read(dir.path().join("copy")).unwrap();
+    let bytes = bytes_of(&bench, &name);
     assert_eq!(bytes[bytes.len() - 56..][..8], 1_u64.to_le_bytes(), "the version in {name}");
 }
 
@@ -156,5 +168,78 @@ fn a_damaged_head_of_a_tile_of_histograms_can_be_dropped() {
             assert_eq!(bench.of_partition(&grid, series).len(), 60);
         }
         bench.reopen();
+    }
+}
+
+/// Returns the number of tiles of histograms in a segment.
+fn histogram_tiles(bytes: &[u8]) -> usize {
+    let index = u64::from_le_bytes(bytes[bytes.len() - 32..][..8].try_into().unwrap()) as usize;
+    let entries = bytes[index..bytes.len() - 64].chunks_exact(24);
+    entries.filter(|entry| entry[7] & 0x80 != 0).count()
+}
+
+/// Returns histograms of two series in each minute of an hour, whose counts have nothing in common.
+fn wide_hour() -> HistogramCells {
+    let (mut number, mut histograms) = (7_u64, HistogramCells::new());
+    for slot in (0..60).map(|minute| NOON.0 + minute * 60_000) {
+        for series in [7, 9] {
+            let count = |number: &mut u64| {
+                *number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                (*number >> 56) as f64 + 1.0
+            };
+            let mut wide = histogram(3, 0, 1.0);
+            let counts = (1..20).map(|index| Bucket { index, count: count(&mut number) });
+            wide.positive.extend(counts);
+            wide.count = wide.positive.iter().map(|bucket| bucket.count).sum();
+            let cell = HistogramCell::single(5, wide.clone(), wide);
+            histograms.push((SeriesId(series), slot, cell));
+        }
+    }
+    histograms
+}
+
+#[test]
+fn histograms_that_are_too_large_for_a_tile_are_split_by_time_or_stay_open() {
+    let cases: [(Open, Range<usize>, u64); 4] = [
+        (|medium, levels| open(medium, levels, (usize::MAX, 1 << 20)), 1..2, 0),
+        (|medium, levels| open(medium, levels, (usize::MAX, 1200)), 3..7, 0),
+        // A document of one of the two series.
+        (|medium, levels| open(medium, levels, (usize::MAX, 600)), 6..7, 6),
+        (|medium, levels| open(medium, levels, (usize::MAX, 10)), 0..1, 12),
+    ];
+    for (open, tiles, left_open) in cases {
+        let mut bench = Bench::new(Subject { open, ..SUBJECT }, 1);
+        let grid = bench.grid(FINE, NOON);
+        let (mut histograms, cells) = (wide_hour(), vec![cell(7, NOON.0, 1.0)]);
+        bench.merge_all(&grid, mark(5, grid.end.0), &cells, &histograms).unwrap();
+        let check = |bench: &Bench, expected: &HistogramCells| {
+            for series in [7, 9].map(SeriesId) {
+                let own = expected.iter().filter(|(of, ..)| *of == series);
+                let own: BTreeMap<_, _> =
+                    own.map(|(_, slot, cell)| (*slot, cell.clone())).collect();
+                assert_eq!(bench.histograms(FINE, grid.range(), series).unwrap(), own);
+            }
+        };
+        let folded = bench.documents.seal(&grid, Stage::Over, &|_| true).unwrap().unwrap();
+        assert_eq!((folded.refused, folded.left_open), (false, left_open));
+        check(&bench, &histograms);
+        let name = segment_of(&bench.medium, &bench.documents.name(&grid)).unwrap();
+        let found = histogram_tiles(&bytes_of(&bench, &name));
+        assert!(tiles.contains(&found), "{found} tiles instead of {tiles:?}");
+        let again = bench.documents.seal(&grid, Stage::Over, &|_| true).unwrap();
+        assert_eq!(again, None, "a document that is left open is not folded at every call");
+        // Later folds write the same documents, from rows and from tiles.
+        let late = HistogramCell::single(9, histogram(2, 1, 1.0), histogram(2, 1, 1.0));
+        for (series, _, cell) in &mut histograms[..2] {
+            let late_cell = vec![(*series, NOON.0, late.clone())];
+            bench.merge_all(&grid, mark(6, grid.end.0), &vec![], &late_cell).unwrap();
+            cell.merge(&late);
+        }
+        check(&bench, &histograms);
+        for _ in 0..2 {
+            bench.reopen();
+            let _folded = bench.documents.seal(&grid, Stage::Over, &|_| true).unwrap();
+            check(&bench, &histograms);
+        }
     }
 }

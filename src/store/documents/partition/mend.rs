@@ -24,7 +24,7 @@ use crate::{
             segment::{
                 Columns, Scratch,
                 file::TileId,
-                tile::{SLOTS_MAX, TileWriter},
+                tile::{HISTOGRAM_BYTES_MAX, SLOTS_MAX, TileWriter},
             },
         },
         encoding::lanes::{SERIES_PER_ROW, series_at},
@@ -177,7 +177,7 @@ impl Partition {
         let mut tile = TileWriter::default();
         let mut slots: Vec<(SeriesId, Vec<Slot>)> = Vec::new();
         let (rows, with_histograms) = (reader.rows()?, reader.rows_with_histograms()?);
-        let mut sealer = HistogramSealer::default();
+        let mut sealer = HistogramSealer::new(HISTOGRAM_BYTES_MAX);
         for span in self.spans(&(grid.id.start..grid.end), SLOTS_MAX) {
             let seconds = grid.seconds(UnixMillis(span.start));
             let count = ((span.end - span.start) / grid.width_ms) as usize;
@@ -205,7 +205,7 @@ impl Partition {
             for part in self.histogram_spans(&span) {
                 for row in &with_histograms {
                     let at = (&part, *row);
-                    if !past_damage(|| sealer.seal(reader, at, &mut writer))? {
+                    if !past_damage(|| sealer.seal_tile(reader, at, &mut writer))? {
                         intact.histograms.extend(past_damage(|| reader.histograms_as_rows(at))?);
                     }
                 }

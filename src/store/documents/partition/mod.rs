@@ -4,7 +4,7 @@
 //! Must never know: where a document's cells come from.
 
 mod check;
-mod fold;
+pub(crate) mod fold;
 pub(crate) mod histograms;
 mod mend;
 mod merge;

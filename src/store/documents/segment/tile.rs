@@ -235,4 +235,4 @@ const BLOCK_BYTES_MAX: usize = SLOTS_MAX * 256;
 /// The maximum size of the blocks of a tile of histograms without their checksums. Only series with
 /// thousands of buckets, whose counts have nothing in common, need more. Readers compare the sizes
 /// in a head with that of the file before they allocate.
-pub(super) const HISTOGRAM_BYTES_MAX: usize = 128 << 20;
+pub(crate) const HISTOGRAM_BYTES_MAX: usize = 128 << 20;

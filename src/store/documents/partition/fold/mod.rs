@@ -14,7 +14,9 @@ use std::{
 use redb::{AccessGuard, ReadableTable, StorageError};
 
 use super::{
-    DOCUMENTS, Partition, SEGMENTS, histograms::sealing::HistogramSealer, reader::PartitionReader,
+    DOCUMENTS, Partition, SEGMENTS,
+    histograms::sealing::{HistogramSealer, LargeDocument},
+    reader::PartitionReader,
     segments::Named,
 };
 use crate::{
@@ -41,6 +43,15 @@ const OPEN_PART: u64 = 8;
 /// An open document with its key.
 type Entry<'a> = Result<(AccessGuard<'a, u64>, AccessGuard<'a, &'static [u8]>), StorageError>;
 
+/// The sizes that decide what is folded.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FoldSizes {
+    /// The minimum of open bytes, and of late bytes, that are worth a new segment.
+    pub(crate) bytes_min: u64,
+    /// The maximum size of the blocks of a tile of histograms.
+    pub(crate) tile_bytes_max: usize,
+}
+
 /// The documents that become one segment.
 struct Portion {
     /// A reader that returns only these documents.
@@ -50,7 +61,7 @@ struct Portion {
 }
 
 /// The outcome of filling a segment.
-enum FillOutcome {
+pub(super) enum FillOutcome {
     Whole,
     /// Decoding would not restore some cells exactly.
     Refused,
@@ -63,7 +74,7 @@ impl Partition {
     pub(crate) fn fold(
         self: &Arc<Self>,
         stage: Stage,
-        bytes_min: u64,
+        sizes: FoldSizes,
         go_on: &dyn Fn(u64) -> bool,
     ) -> Result<Option<Folded>, StoreError> {
         if stage != Stage::Busy && self.is_loose.load(Ordering::Relaxed) {
@@ -76,13 +87,15 @@ impl Partition {
         // Folding a damaged partition would lose the record of its damage.
         let is_whole =
             !self.is_being_removed() && self.damage_count() == 0 && !self.segments.has_lost();
+        let bytes_min = sizes.bytes_min;
         let portion = if is_whole { self.read()?.portion_to_fold(stage, bytes_min)? } else { None };
         let Some(portion) = portion else {
             *self.not_worth.lock() = seen;
             return Ok(None);
         };
         let (number, mut writer) = self.segments.begin(false)?;
-        match self.fill(&portion, &mut writer, go_on) {
+        let mut sealer = HistogramSealer::new(sizes.tile_bytes_max);
+        match self.fill(&portion, (&mut writer, &mut sealer), go_on) {
             Ok(FillOutcome::Whole) => {}
             Ok(FillOutcome::Refused) => {
                 *self.not_worth.lock() = seen;
@@ -99,14 +112,32 @@ impl Partition {
         let segment = Arc::new(writer.finish()?);
         let bytes = segment.bytes();
         self.segments.put(number, segment);
-        let Some((documents, histograms)) = self.install(&portion, number)? else {
+        let left_open = std::mem::take(&mut sealer.left_open);
+        let Some((documents, histograms)) = self.install(&portion, number, &left_open)? else {
             return Ok(None);
         };
         drop(portion);
         if documents + histograms > 0 {
             self.shrink()?;
         }
-        Ok(Some(Folded { documents, bytes, refused: false }))
+        self.note_left_open(&left_open, stage);
+        let left_open = left_open.len() as u64;
+        Ok(Some(Folded { documents, bytes, refused: false, left_open }))
+    }
+
+    /// Logs that documents stay open, and does not fold them again before the next change.
+    fn note_left_open(&self, left_open: &[LargeDocument], stage: Stage) {
+        let Some((start, series)) = left_open.first() else { return };
+        *self.not_worth.lock() = self.file.stamp().map(|stamp| (stamp, stage));
+        let (file, series, documents) = (self.file.name(), series.0, left_open.len());
+        tracing::warn!(
+            file,
+            series,
+            %start,
+            documents,
+            "the histograms of documents are too large for a segment, and stay in the \
+             partition's database: send fewer buckets"
+        );
     }
 
     /// Releases the space of folded documents. When a reader prevents it, a later call retries.
@@ -121,13 +152,19 @@ impl Partition {
     /// Replaces everything that the reader saw with the segment; returns the number of removed open
     /// documents and that of removed rows of histograms, or `None` when the partition is being
     /// removed.
-    fn install(&self, portion: &Portion, number: u32) -> Result<Option<(u64, u64)>, StoreError> {
+    fn install(
+        &self,
+        portion: &Portion,
+        number: u32,
+        left_open: &[LargeDocument],
+    ) -> Result<Option<(u64, u64)>, StoreError> {
         let going = self.removal.lock();
         if going.is_some() {
             return self.segments.remove(number).map(|()| None);
         }
         let [from, to] = [portion.span.start, portion.span.end].map(|at| self.grid.seconds(at));
-        let removed = self.commit_segment(&portion.reader, Named { number, from, to });
+        let named = Named { number, from, to };
+        let removed = self.commit_segment(&portion.reader, named, left_open);
         if removed.is_err() {
             self.remove_unnamed(number);
         }
@@ -142,21 +179,20 @@ impl Partition {
     fn fill(
         &self,
         portion: &Portion,
-        writer: &mut SegmentWriter,
+        (writer, sealer): (&mut SegmentWriter, &mut HistogramSealer),
         go_on: &dyn Fn(u64) -> bool,
     ) -> Result<FillOutcome, StoreError> {
         let (grid, reader) = (&self.grid, &portion.reader);
         let (rows, with_histograms) = (reader.rows()?, reader.rows_with_histograms()?);
-        let mut sealer = HistogramSealer::default();
         let (mut tile, mut slots, mut bytes) = (TileWriter::default(), Vec::new(), 0);
         let mut scratch = Scratch::default();
+        let mut go_on = |now: u64| go_on(now - std::mem::replace(&mut bytes, now));
         for span in self.spans(&portion.span, SLOTS_MAX) {
             let seconds = grid.seconds(UnixMillis(span.start));
             let count = ((span.end - span.start) / grid.width_ms) as usize;
             let number = |slot: &Slot| ((slot.start.0 - span.start) / grid.width_ms) as u16;
             for row in &rows {
-                let before = std::mem::replace(&mut bytes, writer.bytes());
-                if !go_on(bytes - before) {
+                if !go_on(writer.bytes()) {
                     return Ok(FillOutcome::Ended);
                 }
                 let id = TileId { seconds, row: *row };
@@ -172,16 +208,9 @@ impl Partition {
                     return Ok(FillOutcome::Refused);
                 }
             }
-            for part in self.histogram_spans(&span) {
-                for row in &with_histograms {
-                    let before = std::mem::replace(&mut bytes, writer.bytes());
-                    if !go_on(bytes - before) {
-                        return Ok(FillOutcome::Ended);
-                    }
-                    if !sealer.seal(reader, (&part, *row), writer)? {
-                        return Ok(FillOutcome::Refused);
-                    }
-                }
+            match sealer.seal(reader, (&span, &with_histograms), writer, &mut go_on)? {
+                FillOutcome::Whole => {}
+                outcome => return Ok(outcome),
             }
         }
         Ok(FillOutcome::Whole)
@@ -207,12 +236,13 @@ impl Partition {
     /// Registers the segment in place of the segments that it replaces, and removes the open
     /// documents that did not change in the meantime. A changed document stays open, and counts
     /// instead of its sealed copy. Documents without samples, which releases with format 1
-    /// preallocated, become bits. Rows of histograms are removed likewise. Returns the numbers of
-    /// removed documents and rows.
+    /// preallocated, become bits. Rows of histograms are removed likewise, except those that were
+    /// left open. Returns the numbers of removed documents and rows.
     fn commit_segment(
         &self,
         reader: &PartitionReader,
         named: Named,
+        left_open: &[LargeDocument],
     ) -> Result<(u64, u64), StoreError> {
         self.file.transact("seal", |txn| {
             let mut table = txn.open_table(DOCUMENTS).map_err(self.fail("seal"))?;
@@ -235,6 +265,7 @@ impl Partition {
                 self.set_bits(txn, *start, series)?;
             }
             let histograms = self.remove_sealed_histograms(txn, reader)?;
+            self.keep_open(txn, reader, left_open)?;
             let mut segments = txn.open_table(SEGMENTS).map_err(self.fail("seal"))?;
             for entry in &reader.named {
                 segments.remove(entry.number).map_err(self.fail("seal"))?;

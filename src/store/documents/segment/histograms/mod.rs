@@ -9,7 +9,7 @@ mod column;
 mod forms;
 #[cfg(test)]
 mod tests;
-pub(super) mod tile;
+pub(crate) mod tile;
 
 use std::ops::{ControlFlow, Range};
 

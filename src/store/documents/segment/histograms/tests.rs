@@ -11,10 +11,10 @@ use super::super::{
     cursor::Misfit,
     file::TileId,
     tests::SharedSegment,
-    tile::{HISTOGRAMS, TileHead, TileWriter},
+    tile::{HISTOGRAM_BYTES_MAX, HISTOGRAMS, TileHead, TileWriter},
     writer::SegmentWriter,
 };
-use super::HISTOGRAM_SLOTS_MAX;
+use super::{HISTOGRAM_SLOTS_MAX, tile::AddOutcome};
 use crate::{
     model::{
         Cell, Histogram, HistogramCell, ResetHint, UnixMillis,
@@ -34,7 +34,8 @@ type Cells = Vec<(u16, HistogramCell)>;
 fn seal(series: &[(usize, Cells)], slots: usize) -> (usize, Vec<u8>) {
     let mut writer = TileWriter::default();
     for (lane, cells) in series {
-        assert!(writer.add_histograms(TILE, *lane, cells), "lane {lane}");
+        let added = writer.add_histograms(TILE, *lane, cells, HISTOGRAM_BYTES_MAX);
+        assert_eq!(added, AddOutcome::Added, "lane {lane}");
     }
     let mut out = Vec::new();
     let head = writer.finish(TILE, slots, &mut out);
@@ -258,7 +259,8 @@ fn another_reader_finds_the_same_histograms() {
             own = growing(60, 20, 3);
         }
         let mut tile = TileWriter::default();
-        assert!(tile.add_histograms(id.key(), 5, &own));
+        let added = tile.add_histograms(id.key(), 5, &own, HISTOGRAM_BYTES_MAX);
+        assert_eq!(added, AddOutcome::Added);
         for (slot, HistogramCell { n, first_at, last_at, total, first, last }) in &own {
             let at = start.0 + 3_600_000 + i64::from(*slot) * WIDTH_MS;
             write!(expected, "{} {at} {n} {first_at} {last_at} ", row * 64 + 5).unwrap();
@@ -292,7 +294,8 @@ proptest! {
             if id.row & HISTOGRAMS == 0 {
                 tile.add(id.key(), 0, WIDTH_MS, [(3, &Cell::single(0, 1.0))].into_iter());
             } else {
-                tile.add_histograms(id.key(), 0, &[(3, HistogramCell::single(0, own.clone(), own))]);
+                let own = [(3, HistogramCell::single(0, own.clone(), own))];
+                tile.add_histograms(id.key(), 0, &own, HISTOGRAM_BYTES_MAX);
             }
             prop_assert!(writer.add(*id, 30, &mut tile).unwrap());
         }

@@ -9,17 +9,26 @@ use super::{
         bits::PADDING,
         buffers::Buffers,
         cursor::Misfit,
-        tile::{HISTOGRAM_BYTES_MAX, TileHead, TileWriter},
+        tile::{TileHead, TileWriter},
         times::Times,
     },
     CellVisitor, put, read,
 };
 use crate::model::{Cell, Histogram, HistogramCell};
 
+/// The outcome of adding a series to a tile of histograms. Only an added series is in the tile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AddOutcome {
+    Added,
+    /// The blocks of the tile would be larger than the limit.
+    TooLarge,
+    /// Decoding would not restore the cells exactly.
+    Inexact,
+}
+
 impl TileWriter {
-    /// Adds the histograms of a series, ascending by slot. The lane must be higher than all
-    /// previous lanes. Returns false, and leaves the series out, when decoding would not restore
-    /// the cells exactly, or the tile would be too large.
+    /// Adds the histograms of a series, ascending by slot, while all blocks without their checksums
+    /// have at most `bytes_max` bytes. The lane must be higher than all previous lanes.
     ///
     /// # Panics
     /// When the lane is too large, or not higher than the previous lane.
@@ -28,9 +37,10 @@ impl TileWriter {
         tile: u64,
         lane: usize,
         cells: &[(u16, HistogramCell)],
-    ) -> bool {
+        bytes_max: usize,
+    ) -> AddOutcome {
         if cells.is_empty() {
-            return true;
+            return AddOutcome::Added;
         }
         let times = |(slot, cell): &(u16, HistogramCell)| {
             let HistogramCell { n, first_at, last_at, .. } = *cell;
@@ -41,6 +51,9 @@ impl TileWriter {
         let mut block = Vec::new();
         put(cells, &mut block);
         let length = block.len();
+        if self.blocks_bytes() + length > bytes_max {
+            return AddOutcome::TooLarge;
+        }
         block.resize(length + PADDING, 0);
         let mut left = cells.iter();
         let mut is_next = |slot: usize, cell: HistogramCell| {
@@ -52,11 +65,11 @@ impl TileWriter {
         let all = 0..usize::MAX;
         let outcome = read(&block, &times, &all, &mut self.buffers, &mut is_next);
         let is_exact = outcome.is_ok_and(|outcome| outcome.is_continue()) && left.next().is_none();
-        let fits = self.blocks_bytes() + length <= HISTOGRAM_BYTES_MAX;
-        if is_exact && fits {
-            self.add_block(tile, lane, times, &block[..length]);
+        if !is_exact {
+            return AddOutcome::Inexact;
         }
-        is_exact && fits
+        self.add_block(tile, lane, times, &block[..length]);
+        AddOutcome::Added
     }
 }
 
