@@ -210,7 +210,7 @@ impl Partition {
             }
             match sealer.seal(reader, (&span, &with_histograms), writer, &mut go_on)? {
                 FillOutcome::Whole => {}
-                outcome => return Ok(outcome),
+                outcome @ (FillOutcome::Refused | FillOutcome::Ended) => return Ok(outcome),
             }
         }
         Ok(FillOutcome::Whole)

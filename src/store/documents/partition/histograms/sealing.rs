@@ -125,7 +125,7 @@ impl HistogramSealer {
                 AddOutcome::TooLarge if leaves_large => {
                     self.left_open.push((UnixMillis(span.start), series));
                 }
-                outcome => return Ok(outcome),
+                outcome @ (AddOutcome::TooLarge | AddOutcome::Inexact) => return Ok(outcome),
             }
         }
         let is_exact = self.tile.is_empty() || writer.add(id, slots, &mut self.tile)?;
