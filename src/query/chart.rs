@@ -1,5 +1,9 @@
 //! Charts: one point per slot, for single series or merged series.
 
+mod lines;
+mod part;
+mod shards;
+
 use std::ops::Range;
 
 use jiff::tz::TimeZone;
@@ -15,14 +19,19 @@ use crate::{
         cells::coverage::coverage,
         cells::reader::CellReader,
         cells::spacing::SpacingSearch,
-        histograms::{HistogramReader, merge_all, percentile},
-        series::grouping::{Group, Ranking, check_lines, group},
+        histograms::HistogramReader,
+        series::grouping::{Group, check_lines, group},
         series::selector::{check_count, series_max},
         series::suggestion,
         zone_name,
     },
     store::Store,
 };
+use lines::Lines;
+pub use shards::{ChartStep, chart_of_shards, chart_step};
+
+/// The note of a line of series of several kinds.
+const SEVERAL_KINDS: &str = "series of several kinds are merged: name more tags";
 
 /// A request for a chart.
 #[derive(Debug, Clone, PartialEq)]
@@ -125,9 +134,6 @@ pub struct ChartSeries {
 
 type Point = (i64, Option<f64>);
 
-/// Number of slots between checks of the budget.
-const SLOTS_AT_A_TIME: usize = 4096;
-
 /// Answers a request for a chart.
 ///
 /// # Errors
@@ -140,177 +146,114 @@ pub fn chart(
     limits: &QueryLimits,
     now: UnixMillis,
 ) -> Result<ChartAnswer, QueryError> {
-    let merges = request.merge != SeriesMerge::Nothing || request.rank.is_some();
-    let found = request.select(store, budget, limits, merges)?;
-    let groups = group(&found, &request.merge, budget)?;
-    let lines = request.rank.map_or(groups.len(), |rank| rank.count.min(groups.len()));
-    check_lines(lines, limits)?;
-    let ids: Vec<_> = found.iter().map(|(id, _)| *id).collect();
-    let coverage = coverage(store, &ids, &request.range, now);
-    let readings = SpacingSearch::new((store, budget), &coverage, ids.into_iter(), &request.range);
-    let axis_request = AxisRequest {
-        resolution: &request.resolution,
-        range: &request.range,
-        zone: request.time_zone.as_ref(),
-        points: request.points,
-        series: found.len(),
-        lines: lines * request.displays.len().max(1),
-        readings: Some(&readings),
-    };
-    let mut axis = Axis::plan(&coverage, &axis_request, limits)?;
-    if found.is_empty() {
-        axis.notes.extend(suggestion::note(store, &request.selector));
-    }
-    if groups.iter().any(|group| !group.is_one_kind) {
-        axis.notes.push("series of several kinds are merged: name more tags".to_owned());
-    }
-    Ok(ChartAnswer {
-        resolution: std::mem::take(&mut axis.resolution),
-        time_zone: request.time_zone.as_ref().map(zone_name),
-        start: axis.start_or(request.range.start),
-        end: axis.end_or(request.range.end),
-        incomplete_from: axis.incomplete_from(now),
-        series: LineBuilder { store, budget, coverage: &coverage, axis: &axis, request, now }
-            .lines(groups)?,
-        notes: axis.notes,
-    })
+    let mut planned = PlannedChart::new((store, budget), request, limits, now)?;
+    let (groups, notes) = (std::mem::take(&mut planned.groups), planned.axis.notes.clone());
+    let mut lines = Lines::new(budget, request, (&planned.axis, now), groups.iter())?;
+    planned.read(&groups, &mut |group, cells, histograms| lines.push(group, cells, histograms))?;
+    let series = lines.finish();
+    Ok(request.answer(&planned.axis, (series, notes), now))
 }
 
-/// The inputs from which the lines of a chart are built.
-struct LineBuilder<'a> {
+impl ChartRequest {
+    /// Returns the answer with its lines and notes.
+    fn answer(
+        &self,
+        axis: &Axis,
+        (series, notes): (Vec<ChartSeries>, Vec<String>),
+        now: UnixMillis,
+    ) -> ChartAnswer {
+        ChartAnswer {
+            resolution: axis.resolution.clone(),
+            time_zone: self.time_zone.as_ref().map(zone_name),
+            start: axis.start_or(self.range.start),
+            end: axis.end_or(self.range.end),
+            incomplete_from: axis.incomplete_from(now),
+            series,
+            notes,
+        }
+    }
+}
+
+/// A visitor of the cells and histograms of a line.
+type VisitGroup<'v> =
+    dyn FnMut(&Group, &[Cell], &[Option<Histogram>]) -> Result<(), QueryError> + 'v;
+
+/// The groups and slots of a chart, before cells are read.
+struct PlannedChart<'a> {
     store: &'a Store,
     budget: &'a Budget,
-    coverage: &'a Coverage<'a>,
-    axis: &'a Axis,
     request: &'a ChartRequest,
-    now: UnixMillis,
+    coverage: Coverage<'a>,
+    axis: Axis,
+    groups: Vec<Group>,
+    /// The number of series.
+    series: usize,
 }
 
-impl LineBuilder<'_> {
-    /// Builds the lines in their order.
-    fn lines(&self, groups: Vec<Group>) -> Result<Vec<ChartSeries>, QueryError> {
-        let (axis, request) = (self.axis, self.request);
-        self.reserve_memory(&groups)?;
-        let mut ranking = request.rank.map(Ranking::new);
-        let mut lines = Vec::new();
+impl<'a> PlannedChart<'a> {
+    fn new(
+        (store, budget): (&'a Store, &'a Budget),
+        request: &'a ChartRequest,
+        limits: &QueryLimits,
+        now: UnixMillis,
+    ) -> Result<Self, QueryError> {
+        let merges = request.merge != SeriesMerge::Nothing || request.rank.is_some();
+        let found = request.select(store, budget, limits, merges)?;
+        let groups = group(&found, &request.merge, budget)?;
+        let lines = request.rank.map_or(groups.len(), |rank| rank.count.min(groups.len()));
+        check_lines(lines, limits)?;
+        let ids: Vec<_> = found.iter().map(|(id, _)| *id).collect();
+        let coverage = coverage(store, &ids, &request.range, now);
+        let readings =
+            SpacingSearch::new((store, budget), &coverage, ids.into_iter(), &request.range);
+        let axis_request = AxisRequest {
+            resolution: &request.resolution,
+            range: &request.range,
+            zone: request.time_zone.as_ref(),
+            points: request.points,
+            series: found.len(),
+            lines: lines * request.displays.len().max(1),
+            readings: Some(&readings),
+        };
+        let mut axis = Axis::plan(&coverage, &axis_request, limits)?;
+        if found.is_empty() {
+            axis.notes.extend(suggestion::note(store, &request.selector));
+        }
+        if groups.iter().any(|group| !group.is_one_kind) {
+            axis.notes.push(SEVERAL_KINDS.to_owned());
+        }
+        Ok(Self { store, budget, request, coverage, axis, groups, series: found.len() })
+    }
+
+    /// Calls `visit` with the cells and the histograms of each group, in order.
+    fn read(&self, groups: &[Group], visit: &mut VisitGroup<'_>) -> Result<(), QueryError> {
+        let (axis, request) = (&self.axis, self.request);
+        self.budget.reserve(axis.len() * size_of::<Cell>())?;
         let mut cells = vec![Cell::EMPTY; axis.len()];
         let members = groups.iter().flat_map(|group| &group.members).copied().collect();
         let reader = CellReader::new(self.store, self.budget, axis, members);
-        let mut reader = reader.spreading(self.coverage);
-        let numbers = request.displays.iter().copied().chain(request.rank.and_then(|rank| rank.by));
+        let mut reader = reader.spreading(&self.coverage);
         let source = (self.store, self.budget);
-        let mut histogram_reader = HistogramReader::for_displays(source, axis, &groups, numbers)?;
+        let numbers = request.numbers();
+        let mut histogram_reader = HistogramReader::for_displays(source, axis, groups, numbers)?;
         for group in groups {
             cells.fill(Cell::EMPTY);
             for _ in &group.members {
                 reader.merge_next(&mut cells)?;
             }
             let histograms = match &mut histogram_reader {
-                Some(reader) => &reader.read(&group)?[..],
+                Some(reader) => &reader.read(group)?[..],
                 None => &[],
             };
-            let kind = group.entry.kind;
-            let mut displays: Vec<_> =
-                request.displays.iter().map(|display| display.for_kind(kind)).collect();
-            if displays.is_empty() {
-                displays.push(Display::of_kind(kind));
-            }
-            match (&mut ranking, request.rank) {
-                (Some(ranking), Some(rank)) => {
-                    let display = rank.by.map_or(displays[0], |display| display.for_kind(kind));
-                    let number = self.rank_number(display, &cells, histograms);
-                    let line = self.group_lines((&cells, histograms), &group, &displays)?;
-                    ranking.push(number, line);
-                }
-                _ => lines.extend(self.group_lines((&cells, histograms), &group, &displays)?),
-            }
+            visit(group, &cells, histograms)?;
         }
-        lines.extend(ranking.into_iter().flat_map(Ranking::finish).flatten());
-        Ok(lines)
-    }
-
-    /// Returns the number by which a line is ranked: over the ended slots, or over all slots for
-    /// a line without numbers in ended slots.
-    fn rank_number(
-        &self,
-        display: Display,
-        cells: &[Cell],
-        histograms: &[Option<Histogram>],
-    ) -> Option<f64> {
-        let ended = self.ended_slots();
-        let width = ended.iter().map(|(_, width)| width).sum();
-        let number = |slots: usize| {
-            if display.is_percentile() {
-                percentile(display, merge_all(histograms.get(..slots)?).as_ref())
-            } else {
-                display.of_cell(&merge_slots(cells.get(..slots)?), width)
-            }
-        };
-        number(ended.len()).or_else(|| number(cells.len()))
-    }
-
-    /// Reserves the memory of the lines that are held at a time, and of one line's cells.
-    fn reserve_memory(&self, groups: &[Group]) -> Result<(), QueryError> {
-        let lines_held =
-            self.request.rank.map_or(usize::MAX, Ranking::<Vec<ChartSeries>>::lines_in_memory_max);
-        let entries = groups.iter().take(lines_held).map(|group| group.entry.bytes());
-        let lines = entries.len().saturating_mul(self.request.displays.len().max(1));
-        let points = lines.saturating_mul(self.axis.len()).saturating_mul(size_of::<Point>());
-        let entries = entries.sum::<usize>() * self.request.displays.len().max(1);
-        self.budget.reserve(self.axis.len() * size_of::<Cell>())?;
-        Ok(self.budget.reserve(points.saturating_add(entries))?)
-    }
-
-    /// Returns the slots that decide the ranking: the ended slots, or all slots when no slot has
-    /// ended.
-    fn ended_slots(&self) -> &[(i64, i64)] {
-        let slots = self.axis.slots();
-        let incomplete_from = self.axis.incomplete_from(self.now);
-        let closed = slots.partition_point(|(start, _)| {
-            incomplete_from.is_none_or(|incomplete_from| *start < incomplete_from)
-        });
-        if closed == 0 { slots } else { &slots[..closed] }
-    }
-
-    fn group_lines(
-        &self,
-        (cells, histograms): (&[Cell], &[Option<Histogram>]),
-        group: &Group,
-        displays: &[Display],
-    ) -> Result<Vec<ChartSeries>, QueryError> {
-        let mut lines = Vec::with_capacity(displays.len());
-        for display in displays {
-            let mut points = Vec::with_capacity(cells.len());
-            for (index, (slot, cell)) in self.axis.slots().iter().zip(cells).enumerate() {
-                if index % SLOTS_AT_A_TIME == 0 {
-                    self.budget.check()?;
-                }
-                let number = if display.is_percentile() {
-                    percentile(*display, histograms.get(index).and_then(Option::as_ref))
-                } else {
-                    group.number(*display, cell, *slot, self.now)
-                };
-                points.push((slot.0, number));
-            }
-            lines.push(ChartSeries {
-                series: group.entry.clone(),
-                merged: group.merged.then_some(group.members.len()),
-                display: display.name().into_owned(),
-                points,
-                distribution: (*display == Display::Distribution)
-                    .then(|| Distribution::new(histograms, self.budget))
-                    .transpose()?,
-            });
-        }
-        Ok(lines)
+        Ok(())
     }
 }
 
-/// Merges all slots into one cell. The index of each slot replaces its time.
-fn merge_slots(cells: &[Cell]) -> Cell {
-    let mut all = Cell::EMPTY;
-    for (index, cell) in (0..).zip(cells) {
-        all.merge(&Cell { first_at: index, last_at: index, ..*cell });
+impl ChartRequest {
+    /// Returns the numbers that are shown or ranked by.
+    fn numbers(&self) -> impl Iterator<Item = Display> {
+        self.displays.iter().copied().chain(self.rank.and_then(|rank| rank.by))
     }
-    all
 }

@@ -40,24 +40,8 @@ impl<'a> HistogramReader<'a> {
         groups: &[Group],
         displays: impl IntoIterator<Item = Display>,
     ) -> Result<Option<Self>, QueryError> {
-        let Some(display) = displays.into_iter().find(|display| display.is_of_histograms()) else {
+        if !needs_histograms(groups, displays)? {
             return Ok(None);
-        };
-        let of_numbers = groups.iter().find(|group| !group.entry.kind.is_histogram());
-        if let Some(Group { entry, .. }) = of_numbers {
-            return Err(QueryError::Invalid(format!(
-                "display={} needs histograms, but {} is a {}: choose another number",
-                display.name(),
-                if entry.metric.is_empty() { "a metric" } else { &entry.metric },
-                entry.kind.as_str()
-            )));
-        }
-        if let Some(Group { entry, .. }) = groups.iter().find(|group| !group.is_one_kind) {
-            return Err(QueryError::Invalid(format!(
-                "display={} of several kinds of series in one line ({}): select one kind",
-                display.name(),
-                entry.metric
-            )));
         }
         budget.reserve(axis.len() * size_of::<Option<Histogram>>())?;
         let merged = vec![None; axis.len()];
@@ -120,6 +104,36 @@ impl<'a> HistogramReader<'a> {
         *reserved = bytes.max(*reserved);
         Ok(())
     }
+}
+
+/// Returns true when one of the numbers needs histograms.
+///
+/// # Errors
+/// When a number needs histograms, and a group has none, or has several kinds of series.
+pub(crate) fn needs_histograms<'g>(
+    groups: impl IntoIterator<Item = &'g Group>,
+    displays: impl IntoIterator<Item = Display>,
+) -> Result<bool, QueryError> {
+    let Some(display) = displays.into_iter().find(|display| display.is_of_histograms()) else {
+        return Ok(false);
+    };
+    let name = display.name();
+    for Group { entry, is_one_kind, .. } in groups {
+        if !entry.kind.is_histogram() {
+            return Err(QueryError::Invalid(format!(
+                "display={name} needs histograms, but {} is a {}: choose another number",
+                if entry.metric.is_empty() { "a metric" } else { &entry.metric },
+                entry.kind.as_str()
+            )));
+        }
+        if !is_one_kind {
+            return Err(QueryError::Invalid(format!(
+                "display={name} of several kinds of series in one line ({}): select one kind",
+                entry.metric
+            )));
+        }
+    }
+    Ok(true)
 }
 
 /// Divides a range into parts that begin with a slot, except the first one.

@@ -39,12 +39,15 @@ mod series;
 mod shards;
 mod stream;
 mod time;
+mod wire;
 
 pub use crate::model::Display;
 pub use budget::{
     Budget, QueryLimits, QueryResources, Reservation, Scheduler, Waiter, run_with_retries,
 };
-pub use chart::{ChartAnswer, ChartRequest, ChartSeries, chart};
+pub use chart::{
+    ChartAnswer, ChartRequest, ChartSeries, ChartStep, chart, chart_of_shards, chart_step,
+};
 pub use distribution::Distribution;
 pub use documents::{
     CellLocation, DocumentRow, DocumentsAnswer, DocumentsForm, DocumentsRequest, LevelPart,
@@ -69,9 +72,9 @@ pub use pipeline::fuzz as fuzz_pipeline;
 pub use pipeline::{AggregateAnswer, AggregateRequest, aggregate};
 pub use promql::{
     MatrixSeries, Points, PromqlAnswer, PromqlRequest, PromqlSettings, PromqlValue, STEPS_MAX,
-    VectorSample, cells_of_question, check_promql, check_rule_promql, durations_of_plain_promql,
-    evaluate_at, evaluate_vector, format_promql, key_selector, measured_promql, promql,
-    promql_tree, quantile_of_buckets, series_matchers,
+    VectorSample, aggregate_of_question, cells_of_question, check_promql, check_rule_promql,
+    durations_of_plain_promql, evaluate_at, evaluate_vector, format_promql, key_selector,
+    measured_promql, promql, promql_tree, quantile_of_buckets, series_matchers,
 };
 pub use readings::{ReadingsRequest, SeriesReadings, each_series, newest_readings};
 pub use series::{
@@ -82,6 +85,6 @@ pub use series::{
     cardinality, facets, find, list_label_names, list_label_values, list_metrics, preview,
     select_series, series, series_counts, series_coverage, whole_pattern, with_samples_since,
 };
-pub use shards::{CELLS, ErrorOfShard, OtherShards, ShardsOfProject};
+pub use shards::{AGGREGATE, CELLS, ErrorOfShard, OtherShards, ShardsOfProject};
 pub use stream::{ExportPage, ExportRequest, Tail, TailCell, TailEvent, TailRequest, export};
 pub use time::{CalendarUnit, Resolution, Timestamp, time_zone, zone_name};

@@ -10,6 +10,8 @@ use crate::query::QueryError;
 
 /// The kind of a question for the cells of a selector.
 pub const CELLS: &str = "cells";
+/// The kind of a question for the state of an aggregation.
+pub const AGGREGATE: &str = "aggregate";
 
 /// The other shards of a store.
 pub trait OtherShards: fmt::Debug + Send + Sync {

@@ -5,6 +5,7 @@ mod batch_numbers;
 mod budget;
 mod calendar;
 mod changes;
+mod chart_shards;
 mod checking;
 mod corpus;
 #[path = "../support/counters.rs"]

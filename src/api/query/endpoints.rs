@@ -19,7 +19,7 @@ use crate::{
         answer::{self, count_refusal, slow::SlowReaders, streamed},
     },
     query::{
-        self, AggregateRequest, Budget, ChartRequest, DocumentsRequest, ExportRequest, QueryError,
+        self, AggregateRequest, Budget, DocumentsRequest, ExportRequest, QueryError,
         StoredDocumentAnswer, StoredDocumentRequest,
     },
     telemetry::QueryOutcome,
@@ -45,13 +45,11 @@ pub(super) async fn chart(params: QueryString, parts: web::Data<QueryParts>) -> 
     respond("chart", valid_params(params), parts, |params, parts, budget| {
         let now = parts.clock.moment();
         let request = params.chart(now.clock)?;
-        let chart = |request: &ChartRequest| {
-            query::chart(&parts.store, budget, request, &parts.limits.get(), now.earliest())
-        };
-        match budget.others() {
-            None => chart(&request),
-            Some(_) => chart_of_shards(params, &request, (parts, budget), &chart),
+        let at = now.earliest();
+        if budget.others().is_some() {
+            return chart_of_shards(params, &request, (parts, budget), at);
         }
+        query::chart(&parts.store, budget, &request, &parts.limits.get(), at)
     })
     .await
 }

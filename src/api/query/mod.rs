@@ -15,6 +15,7 @@ mod tail;
 pub use hosts::SparklineCache;
 pub(crate) use params::fuzz_query;
 pub(super) use params::{range_between, selector};
+pub(super) use series_search::{FIND, FindParams};
 pub(super) use shards::{CHART, ChartQuestion};
 pub use tail::Tails;
 

@@ -4,7 +4,7 @@ use actix_web::{
     HttpResponse,
     web::{self, Query},
 };
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::{
     endpoints::{QueryString, respond, valid_params},
@@ -12,13 +12,17 @@ use super::{
 };
 use crate::{
     api::QueryParts,
-    query::{self, FindRequest, QueryError},
+    query::{self, Budget, FindRequest, QueryError},
+    store::Store,
 };
 
-/// The parameters of `find`.
-#[derive(Debug, Deserialize)]
+/// The kind of a question for the metrics that match a search.
+pub(in crate::api) const FIND: &str = "find";
+
+/// The parameters of `find`, which are also a question for a shard.
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct FindParams {
+pub(in crate::api) struct FindParams {
     #[serde(default)]
     q: String,
     limit: Option<usize>,
@@ -29,11 +33,40 @@ pub(super) async fn find(
     parts: web::Data<QueryParts>,
 ) -> HttpResponse {
     let params = params.map_err(|cause| QueryError::Invalid(cause.to_string()));
-    let request = params.and_then(|params| FindRequest::new(&params.q, params.limit));
-    respond("find", request, parts, |request, parts, budget| {
-        query::find(&parts.store, budget, request)
+    let request = params.and_then(|params| Ok((params.request()?, params.into_inner())));
+    respond("find", request, parts, |(request, params), parts, budget| {
+        if budget.others().is_none() {
+            return query::find(&parts.store, budget, request);
+        }
+        let question = serde_json::to_vec(params).map_err(|cause| damaged(&cause))?;
+        let answers = budget.ask_shards(FIND, &question, || params.answer(&parts.store, budget))?;
+        let read = |answer: &Vec<u8>| {
+            budget.reserve(2 * answer.len())?;
+            serde_json::from_slice(answer).map_err(|cause| damaged(&cause))
+        };
+        Ok(request.join(answers.iter().map(read).collect::<Result<_, _>>()?))
     })
     .await
+}
+
+fn damaged(cause: &serde_json::Error) -> QueryError {
+    QueryError::Busy(format!("the answer of a shard is damaged: {cause}; retry"))
+}
+
+impl FindParams {
+    fn request(&self) -> Result<FindRequest, QueryError> {
+        FindRequest::new(&self.q, self.limit)
+    }
+
+    /// Returns all matches of a shard.
+    pub(in crate::api) fn answer(
+        &self,
+        store: &Store,
+        budget: &Budget,
+    ) -> Result<Vec<u8>, QueryError> {
+        let found = query::find(store, budget, &self.request()?.of_shard())?;
+        serde_json::to_vec(&found).map_err(|cause| QueryError::Execution(cause.to_string()))
+    }
 }
 
 pub(super) async fn facets(params: QueryString, parts: web::Data<QueryParts>) -> HttpResponse {

@@ -8,12 +8,13 @@ use serde::{Deserialize, Serialize};
 
 use super::held::{HeldProject, HeldShards};
 use crate::{
-    api::query::{CHART, ChartQuestion},
+    api::query::{CHART, ChartQuestion, FIND, FindParams},
     clock::{Clock, SystemClock},
     model::UnixMillis,
     query::{
-        self, Budget, CELLS, ExpressionLimits, QueryError, cells_of_question, list_label_names,
-        list_label_values, select_series, series_matchers, with_samples_since,
+        self, AGGREGATE, Budget, CELLS, ExpressionLimits, QueryError, aggregate_of_question,
+        cells_of_question, list_label_names, list_label_values, select_series, series_matchers,
+        with_samples_since,
     },
 };
 
@@ -64,13 +65,14 @@ fn answer_within(
     let limits = promql.limits(budget);
     let now = SystemClock.moment().earliest();
     match kind {
+        AGGREGATE => aggregate_of_question(&project.store, question, &limits, now),
         CELLS => cells_of_question(&project.store, question, &limits, now),
         SERIES => series(project, &read(question)?, &limits),
         LABELS => labels(project, &read(question)?, &limits),
+        FIND => read::<FindParams>(question)?.answer(&project.store, budget),
         CHART => {
             let question: ChartQuestion = read(question)?;
-            let (request, limits) = (question.request()?, held.limits());
-            written(&query::chart(&project.store, budget, &request, &limits, now)?)
+            question.answer(&project.store, budget, &held.limits(), now)
         }
         _ => Err(QueryError::Invalid(format!("the shard does not know the question {kind:?}"))),
     }

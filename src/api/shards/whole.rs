@@ -15,15 +15,14 @@ use actix_web::{
 use crate::api::answer;
 
 /// The paths below `/api/v1`, or below Prometheus' or Graphite's prefix.
-const PATHS: [&str; 23] = [
+const PATHS: [&str; 22] = [
     "/documents",
     "/storage",
     "/aggregate",
     "/held",
     "/cardinality",
-    "/find",
+    "/moved",
     "/facets",
-    "/hosts",
     "/hosts/sparklines",
     "/export",
     "/tail",
@@ -68,8 +67,7 @@ pub async fn of_all_shards<B: MessageBody + 'static>(
 ) -> Result<ServiceResponse<BoxBody>, Error> {
     if is_of_first_shard(request.method(), request.path(), request.query_string()) {
         let message = "this request is not available in a cluster with several shards yet, because \
-                       only shard 0 would answer: use PromQL or charts of single series, or a \
-                       cluster with cluster.shards = 1, a new database in cluster.uri and empty data \
+                       only shard 0 would answer: use PromQL or charts, or a cluster with cluster.shards = 1, a new database in cluster.uri and empty data \
                        directories";
         let response = answer::error(StatusCode::NOT_IMPLEMENTED, "several_shards", message);
         return Ok(request.into_response(response));
@@ -94,7 +92,12 @@ mod tests {
             (Method::GET, "/graphite/render", "", true),
             (Method::GET, "/graphite/tags/host", "", true),
             (Method::POST, "/api/v1/admin/series/rename", "", true),
-            (Method::GET, "/api/v1/chart", "metric=up", false),
+            (Method::GET, "/api/v1/chart", "metric=up&merge=true", false),
+            (Method::GET, "/api/v1/find", "q=up", false),
+            // Pings are in the first shard.
+            (Method::GET, "/api/v1/hosts", "", false),
+            (Method::GET, "/api/v1/hosts/sparklines", "", true),
+            (Method::GET, "/api/v1/moved", "", true),
             (Method::POST, "/api/v1/ingest", "", false),
             (Method::GET, "/api/v1/cluster/status", "", false),
         ] {

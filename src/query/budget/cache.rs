@@ -22,6 +22,9 @@ const PATTERNS_MAX: usize = 32;
 const SELECTION_BYTES: u64 = 8 << 20;
 /// Capacity for selections per series of the store: one selection of all series takes half of it.
 const SELECTION_BYTES_PER_SERIES: u64 = 2 * (size_of::<SeriesId>() + size_of::<u32>()) as u64;
+/// Capacity for the hashes of series of shards, in bytes: 8 for each series of an aggregation. It
+/// is used with several shards only.
+const SHARDS_BYTES: u64 = 32 << 20;
 /// Approximate overhead of an entry.
 const ENTRY_BYTES: usize = 128;
 /// Expected number of entries.
@@ -57,6 +60,65 @@ struct Caches {
     queries: Mutex<Cache<Box<str>, CachedQuery, TextSize>>,
     patterns: Mutex<Cache<Box<str>, Arc<Regex>>>,
     selections: Mutex<Cache<Box<str>, Selection, SelectionSize>>,
+    shards: Mutex<Cache<Box<str>, Arc<SeriesOfShards>, ShardsSize>>,
+}
+
+/// The series that the shards of a store aggregated, as lists of hashes.
+#[derive(Debug)]
+pub(crate) struct SeriesOfShards {
+    /// The hash of the list of each shard, and the list in ascending order.
+    lists: Vec<(u64, Arc<[u64]>)>,
+    /// True when no series is in two lists.
+    is_distinct: bool,
+}
+
+impl SeriesOfShards {
+    /// Compares the lists of all shards, unless earlier ones were the same.
+    pub(crate) fn new(lists: Vec<(u64, Arc<[u64]>)>, known: Option<&Self>) -> Self {
+        let same = known.filter(|known| known.hashes().eq(&hashes_of(&lists)));
+        let is_distinct = same.map_or_else(|| are_distinct(&lists), |known| known.is_distinct);
+        Self { lists, is_distinct }
+    }
+
+    /// Returns the hash of the list of each shard.
+    pub(crate) fn hashes(&self) -> Vec<u64> {
+        hashes_of(&self.lists)
+    }
+
+    /// Returns the list with a hash.
+    pub(crate) fn list(&self, hash: u64) -> Option<Arc<[u64]>> {
+        self.lists.iter().find(|(known, _)| *known == hash).map(|(_, list)| list.clone())
+    }
+
+    /// Returns true when no series is in two shards.
+    pub(crate) fn is_distinct(&self) -> bool {
+        self.is_distinct
+    }
+
+    /// Returns the approximate memory in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.lists.iter().map(|(_, list)| size_of_val(&**list)).sum()
+    }
+}
+
+fn hashes_of(lists: &[(u64, Arc<[u64]>)]) -> Vec<u64> {
+    lists.iter().map(|(hash, _)| *hash).collect()
+}
+
+fn are_distinct(lists: &[(u64, Arc<[u64]>)]) -> bool {
+    let mut all: Vec<u64> = lists.iter().flat_map(|(_, list)| list.iter().copied()).collect();
+    all.sort_unstable();
+    all.windows(2).all(|pair| pair[0] != pair[1])
+}
+
+/// The weight of the series of shards: the size of the text and the lists.
+#[derive(Clone)]
+struct ShardsSize;
+
+impl Weighter<Box<str>, Arc<SeriesOfShards>> for ShardsSize {
+    fn weight(&self, text: &Box<str>, series: &Arc<SeriesOfShards>) -> u64 {
+        (text.len() + series.bytes() + ENTRY_BYTES) as u64
+    }
 }
 
 /// The weight of a parsed query: the size of its text.
@@ -92,6 +154,7 @@ impl QueryCache {
             queries: Mutex::new(Cache::with_weighter(ENTRIES, QUERY_BYTES, TextSize)),
             patterns: Mutex::new(Cache::new(PATTERNS_MAX)),
             selections: Mutex::new(Cache::with_weighter(ENTRIES, SELECTION_BYTES, SelectionSize)),
+            shards: Mutex::new(Cache::with_weighter(0, SHARDS_BYTES, ShardsSize)),
         }))
     }
 
@@ -118,6 +181,16 @@ impl QueryCache {
     /// Returns the selection for a text.
     pub(crate) fn selection(&self, text: &str) -> Option<Selection> {
         self.0.selections.lock().get(text).cloned()
+    }
+
+    /// Returns the series that shards aggregated for a text.
+    pub(crate) fn series_of_shards(&self, text: &str) -> Option<Arc<SeriesOfShards>> {
+        self.0.shards.lock().get(text).cloned()
+    }
+
+    /// Stores the series that shards aggregated for a text.
+    pub(crate) fn keep_series_of_shards(&self, text: &str, series: Arc<SeriesOfShards>) {
+        self.0.shards.lock().insert(text.into(), series);
     }
 
     /// Stores the selection for a text. The capacity grows with the number of series.
@@ -157,6 +230,19 @@ mod tests {
         assert!(cache.selection("99").is_some());
         let kept = (0..100).filter(|number| cache.selection(&number.to_string()).is_some());
         assert!((1..=10).contains(&kept.count()));
+    }
+
+    #[test]
+    fn series_of_several_shards_are_found_and_lists_are_found_by_their_hash() {
+        let list = |hash: u64, series: &[u64]| (hash, Arc::from(series));
+        let apart = SeriesOfShards::new(vec![list(1, &[3, 5]), list(2, &[4])], None);
+        assert!(apart.is_distinct());
+        assert_eq!(apart.list(2).as_deref(), Some(&[4][..]));
+        assert!(apart.list(3).is_none());
+        let lists = || vec![list(1, &[3, 5]), list(3, &[5])];
+        let shared = SeriesOfShards::new(lists(), Some(&apart));
+        assert!(!shared.is_distinct());
+        assert!(!SeriesOfShards::new(lists(), Some(&shared)).is_distinct());
     }
 
     #[test]

@@ -23,6 +23,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    thread,
     time::Duration,
 };
 
@@ -33,7 +34,10 @@ pub use scheduler::Scheduler;
 
 use crate::{
     clock::Stopwatch,
-    query::{error::OverBudget, shards::ShardsOfProject},
+    query::{
+        error::{OverBudget, QueryError},
+        shards::ShardsOfProject,
+    },
 };
 use cache::QueryCache;
 use memory::MemoryPool;
@@ -173,6 +177,53 @@ impl Budget {
         let limits = self.0.as_ref()?;
         let left = limits.time_max.saturating_sub(limits.watch.elapsed());
         Some((limits.others.as_ref()?, left))
+    }
+
+    /// Asks all other shards, and calls `own` for the answer of this shard meanwhile. Returns the
+    /// answers in the order of shards, and reserves the memory of the others' answers.
+    ///
+    /// # Errors
+    /// The error of `own`, or the first error of a shard.
+    pub fn ask_shards(
+        &self,
+        kind: &str,
+        question: &[u8],
+        own: impl FnOnce() -> Result<Vec<u8>, QueryError>,
+    ) -> Result<Vec<Vec<u8>>, QueryError> {
+        let (own, others) = self.beside_shards(kind, question, own)?;
+        Ok([vec![own], others].concat())
+    }
+
+    /// Asks all other shards, and calls `own` meanwhile. Returns both results, and reserves the
+    /// memory of the answers.
+    ///
+    /// # Errors
+    /// See [`Self::ask_shards`].
+    pub(super) fn beside_shards<T>(
+        &self,
+        kind: &str,
+        question: &[u8],
+        own: impl FnOnce() -> Result<T, QueryError>,
+    ) -> Result<(T, Vec<Vec<u8>>), QueryError> {
+        let Some((others, time_left)) = self.others() else { return Ok((own()?, Vec::new())) };
+        let (own, answers) = thread::scope(|scope| {
+            let asked = scope.spawn(|| others.ask(kind, question, time_left));
+            let own = own();
+            // Other queries run while this query waits.
+            self.release_turn();
+            let answers = asked.join();
+            (own, answers.unwrap_or_else(|_| Err(QueryError::Busy("a query panicked".to_owned()))))
+        });
+        let (own, answers) = (own?, answers?);
+        self.check()?;
+        self.reserve(answers.iter().map(Vec::len).sum())?;
+        Ok((own, answers))
+    }
+
+    fn release_turn(&self) {
+        if let Some(limits) = &self.0 {
+            limits.turn.release();
+        }
     }
 
     /// Returns a handle that ends the query when it is dropped.

@@ -148,6 +148,14 @@ impl Turn {
         self.slice.set(Stopwatch::start());
         Ok(())
     }
+
+    /// Ends the turn before its slice is over; the next check waits for another turn.
+    pub(super) fn release(&self) {
+        if self.is_held.replace(false) {
+            self.queue.state.lock().free += 1;
+            self.queue.changed.notify_all();
+        }
+    }
 }
 
 /// Returns the class of a query by the number of slices that it has used up. Class 0 is for
@@ -158,10 +166,7 @@ fn class(slices: u32) -> u32 {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        if self.is_held.get() {
-            self.queue.state.lock().free += 1;
-            self.queue.changed.notify_all();
-        }
+        self.release();
     }
 }
 

@@ -157,6 +157,11 @@ impl Axis {
         Ok(Self { resolution: unit.name().into_owned(), intervals, slots, notes })
     }
 
+    /// Creates an axis of slots that several stores share. It cannot be read from one store.
+    pub(crate) fn of_slots(resolution: String, slots: Vec<(i64, i64)>) -> Self {
+        Self { resolution, intervals: Vec::new(), slots, notes: Vec::new() }
+    }
+
     /// Returns the number of slots.
     pub(crate) fn len(&self) -> usize {
         self.slots.len()
@@ -197,6 +202,22 @@ impl Axis {
             let rate = is_empty.then(|| gap.rate());
             cell.merge(&Cell::correction(carried(end) - carried(*start), rate));
         }
+    }
+
+    /// Merges the cell of a slot that begins at a time and has a width of its own.
+    pub(crate) fn merge_cell(&self, (start, width): (i64, i64), cell: &Cell, cells: &mut [Cell]) {
+        let Some(index) = self.index_of(start) else { return };
+        let (own, own_width) = self.slots[index];
+        if (own, own_width) == (start, width) {
+            cells[index].merge(cell);
+        } else {
+            cells[index].merge(&cell_in_slot(own_width, start - own, cell));
+        }
+    }
+
+    /// Returns the index of the slot that contains a time at or after the start of the axis.
+    pub(crate) fn index_of(&self, at: i64) -> Option<usize> {
+        self.slots.partition_point(|(start, _)| *start <= at).checked_sub(1)
     }
 
     /// Merges the slots of one series and interval, ascending, into the cells of this axis.

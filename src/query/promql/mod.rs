@@ -80,6 +80,7 @@ mod settings;
 mod syntax;
 mod value;
 
+pub use evaluate::aggregate_of_question;
 pub use instant::{evaluate_at, evaluate_vector};
 pub use parse::{check_promql, format_promql, key_selector, promql_tree};
 pub use request::PromqlRequest;

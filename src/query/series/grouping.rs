@@ -34,13 +34,15 @@ pub struct Rank {
 }
 
 /// The series of one line.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Group {
     /// The metric and tags that all members share.
     pub(crate) entry: SeriesEntry,
     /// True when the line is the result of merging, even of a single series.
     pub(crate) merged: bool,
     pub(crate) members: Vec<SeriesId>,
+    /// The number of members, with those of other shards.
+    pub(crate) count: usize,
     /// True when all members have the same kind.
     pub(crate) is_one_kind: bool,
 }
@@ -48,7 +50,7 @@ pub(crate) struct Group {
 impl Group {
     fn single((id, info): &(SeriesId, SeriesInfo)) -> Self {
         let entry = SeriesEntry::new(info);
-        Self { entry, merged: false, members: vec![*id], is_one_kind: true }
+        Self { entry, merged: false, members: vec![*id], count: 1, is_one_kind: true }
     }
 
     fn of<'a>(members: &[&'a (SeriesId, SeriesInfo)], tags: BTreeMap<String, String>) -> Self {
@@ -69,6 +71,7 @@ impl Group {
             entry,
             merged: true,
             members: members.iter().map(|(id, _)| *id).collect(),
+            count: members.len(),
             is_one_kind: infos().all(|info| info.kind == kind),
         }
     }
@@ -90,7 +93,7 @@ impl Group {
             return display.of_cell(cell, width);
         }
         let number = display.of_cell(cell, passed.max(SHORTEST_MS.min(width)))?;
-        let largest = cell.max * self.members.len() as f64;
+        let largest = cell.max * self.count as f64;
         let is_bounded = self.entry.kind == Kind::Counter && largest.is_finite();
         Some(if is_bounded { number.min(largest) } else { number })
     }

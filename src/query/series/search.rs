@@ -3,7 +3,7 @@
 //! Must never know: HTTP. A word may occur anywhere in a name, so every name is compared. The
 //! dictionary is locked for one chunk of names at a time, and the number of results is limited.
 
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +20,8 @@ const CHUNK: usize = 2048;
 const METRICS_MAX: usize = 1000;
 /// Default number of metrics in an answer.
 const METRICS_DEFAULT: usize = 50;
+/// Approximate memory of a metric that is found without a maximum number.
+const METRIC_BYTES: usize = 256;
 /// Maximum length of the search text in bytes. By default, no name is longer.
 const TEXT_BYTES_MAX: usize = 256;
 
@@ -86,6 +88,32 @@ impl FindRequest {
         Ok(Self { words, count })
     }
 
+    /// Returns the same search without a maximum number of results, for one of several shards.
+    #[must_use]
+    pub fn of_shard(&self) -> Self {
+        Self { words: self.words.clone(), count: usize::MAX }
+    }
+
+    /// Joins the results of all shards, each of which has all its matches. The number of series of
+    /// a metric is that of all shards.
+    pub fn join(&self, answers: Vec<FindAnswer>) -> FindAnswer {
+        let (mut metrics, mut lower) = (BTreeMap::<String, FoundMetric>::new(), String::new());
+        for found in answers.into_iter().flat_map(|answer| answer.metrics) {
+            match metrics.get_mut(&found.metric) {
+                Some(known) => known.series += found.series,
+                None => drop(metrics.insert(found.metric.clone(), found)),
+            }
+        }
+        let ranked =
+            metrics.into_values().map(|found| (self.rank(&found.metric, &mut lower), found));
+        let mut ranked: Vec<_> = ranked.collect();
+        // The sort is stable: names of equal rank are in order.
+        ranked.sort_by_key(|(rank, _)| *rank);
+        let total = ranked.len();
+        let metrics = ranked.into_iter().map(|(_, found)| found).take(self.count).collect();
+        FindAnswer { total, metrics }
+    }
+
     /// Returns the rank of a name; `None` when a word is missing. `lower` is a buffer for the name
     /// in lower case.
     fn rank(&self, name: &str, lower: &mut String) -> Option<NameRank> {
@@ -132,7 +160,7 @@ pub fn find(
     let (mut total, mut lower) = (0, String::new());
     // A heap of the best matches, with the worst match on top.
     let mut best: BinaryHeap<(NameRank, Box<str>)> = BinaryHeap::new();
-    let mut after = None;
+    let (mut after, mut reserved) = (None, 0);
     loop {
         budget.check()?;
         let last = store.dictionary().visit_values(METRIC_TAG, after.as_deref(), CHUNK, |name| {
@@ -147,6 +175,10 @@ pub fn find(
             }
         });
         after = last;
+        if request.count > METRICS_MAX {
+            budget.reserve((best.len() - reserved) * METRIC_BYTES)?;
+            reserved = best.len();
+        }
         if after.is_none() {
             break;
         }
@@ -194,6 +226,22 @@ mod tests {
             "  ",
             &["cpu_load", "memory", "systemCpuIdle", "system_cpu_user", "système.CPU", "vcpu"],
         );
+    }
+
+    #[test]
+    fn results_of_shards_are_joined_in_the_order_of_one_store() {
+        let found = |metric: &str, series: usize| {
+            let (kind, unit) = (Kind::Gauge, String::new());
+            FoundMetric { metric: metric.to_owned(), kind, unit, series }
+        };
+        let request = FindRequest::new("cpu", Some(2)).unwrap();
+        let answers = [[("vcpu", 1), ("cpu_b", 2)], [("cpu_b", 3), ("cpu_a", 4)]].map(|metrics| {
+            let metrics: Vec<_> = metrics.iter().map(|(name, count)| found(name, *count)).collect();
+            FindAnswer { total: metrics.len(), metrics }
+        });
+        let joined = request.join(answers.to_vec());
+        assert_eq!((joined.total, joined.metrics), (3, vec![found("cpu_a", 4), found("cpu_b", 5)]));
+        assert_eq!(request.of_shard().count, usize::MAX);
     }
 
     #[test]

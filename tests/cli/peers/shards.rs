@@ -59,8 +59,13 @@ fn value(url: &str, query: &str) -> f64 {
 
 /// Returns the number of lines of a chart and the sum of all their points, as a node answers.
 fn total(node: &Daemon, metric: &str, display: &str, level: &str) -> (u64, f64) {
-    let args = ["chart", "--metric", metric, "--display", display, "--range", "1h"];
-    let args = [&args[..], &["--resolution", level]].concat();
+    total_of(node, &[metric, "--display", display, "--resolution", level])
+}
+
+/// Returns the number of lines of a chart and the sum of all their points. The first argument is
+/// the metric.
+fn total_of(node: &Daemon, args: &[&str]) -> (u64, f64) {
+    let args = [&["chart", "--range", "1h", "--metric"], args].concat();
     let mut answer = None;
     wait_until("a chart of all shards", || {
         let output = node.run_query(&args);
@@ -71,6 +76,29 @@ fn total(node: &Daemon, metric: &str, display: &str, level: &str) -> (u64, f64) 
     let lines = answer["series"].as_array().unwrap();
     let points = lines.iter().flat_map(|line| line["points"].as_array().unwrap());
     (lines.len() as u64, points.filter_map(|point| point[1].as_f64()).sum())
+}
+
+/// Merged and ranked lines have the series of all shards.
+fn check_charts(node: &Daemon, batches: u64, writes: u64) {
+    for (metric, display, requests) in
+        [("numbered", "total", batches), ("written", "count", writes)]
+    {
+        let shown = |args: &[&str], series: u64| {
+            let all = (series * requests) as f64;
+            let metric = [&[metric, "--resolution", "1h", "--display", display], args].concat();
+            let (lines, sum) = total_of(node, &metric);
+            assert_eq!(sum, all, "{metric:?}");
+            lines
+        };
+        assert_eq!(shown(&["--merge"], SERIES), 1);
+        assert_eq!(shown(&["--top", "3"], 3), 3);
+        let tag = if metric == "numbered" { "host" } else { "name" };
+        assert_eq!(shown(&["--group-by", tag, "--bottom", "20"], SERIES), SERIES);
+    }
+    let query = "count(topk(3,count_over_time(written[1h])))";
+    assert_eq!(value(&node.url, query), 3.0);
+    let query = "avg(count_over_time(written[1h]))";
+    assert_eq!(value(&node.url, query), writes as f64);
 }
 
 fn holders(url: &str) -> Vec<Option<String>> {
@@ -122,7 +150,7 @@ fn check_reload(cluster: &Cluster) {
     let path = node.dir.path().join("granary.toml");
     let settings = fs::read_to_string(&path).unwrap();
     let status = || {
-        let path = "/api/v1/query?query=count(%7B__name__%3D~%22numbered%7Cwritten%22%7D)";
+        let path = "/api/v1/query?query=count(sort(%7B__name__%3D~%22numbered%7Cwritten%22%7D))";
         request(&cluster.nodes[0].url, "GET", path, &[], "").unwrap()
     };
     fs::write(&path, format!("{settings}[limits]\nquery_points_max = 40\n")).unwrap();
@@ -155,6 +183,11 @@ fn each_acknowledged_sample_counts_once_in_all_shards() {
             assert_eq!(total(node, "numbered", "total", level), expected(batches), "{level}");
             assert_eq!(total(node, "written", "count", level), expected(writes), "{level}");
         }
+        check_charts(node, batches, writes);
+        let (_, found) = request(&node.url, "GET", "/api/v1/find?q=numb", &[], "").unwrap();
+        assert_eq!(found["metrics"][0]["series"], SERIES, "{found}");
+        let (status, _) = request(&node.url, "GET", "/api/v1/hosts", &[], "").unwrap();
+        assert_eq!(status, 200);
         let (_, names) = request(&node.url, "GET", "/api/v1/label/name/values", &[], "").unwrap();
         assert_eq!(names["data"].as_array().unwrap().len(), SERIES as usize, "{names}");
     }

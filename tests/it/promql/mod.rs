@@ -9,6 +9,7 @@ mod notes;
 mod peer_parser;
 mod query_cache;
 mod semantics;
+mod shards;
 mod windows;
 
 use granary::{

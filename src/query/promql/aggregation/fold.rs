@@ -45,18 +45,10 @@ impl<'a, F: Fold> FoldedGroups<'a, F> {
 
     /// Adds the values of a part of the input.
     pub(super) fn add_all(&mut self, series: &[Series]) -> Result<(), QueryError> {
-        let (steps, bounds) = (self.context.steps.count, self.context.bounds);
+        let steps = self.context.steps.count;
         for entry in series {
-            let position = self.groups.position_of(entry);
-            if position == self.states.len() {
-                bounds.check_time()?;
-                self.resize(self.states.len() + 1)?;
-                let mut states = Vec::new();
-                states.resize_with(steps, || None);
-                self.states.push(states);
-            }
             self.values += steps;
-            for (state, value) in self.states[position].iter_mut().zip(&entry.values) {
+            for (state, value) in self.states_of(entry)?.iter_mut().zip(&entry.values) {
                 if is_present(*value) {
                     match state {
                         Some(state) => state.update(*value),
@@ -80,6 +72,25 @@ impl<'a, F: Fold> FoldedGroups<'a, F> {
     /// Returns the position of a series' group, which exists once the series was added.
     pub(super) fn position_of(&mut self, series: &Series) -> usize {
         self.groups.position_of(series)
+    }
+
+    /// Returns the states of a series' group, which is created if it is missing.
+    pub(super) fn states_of(&mut self, series: &Series) -> Result<&mut [Option<F>], QueryError> {
+        let position = self.groups.position_of(series);
+        if position == self.states.len() {
+            self.context.bounds.check_time()?;
+            self.resize(self.states.len() + 1)?;
+            let mut states = Vec::new();
+            states.resize_with(self.context.steps.count, || None);
+            self.states.push(states);
+        }
+        Ok(&mut self.states[position])
+    }
+
+    /// Returns whether each group drops the metric's name, and the states of the group.
+    pub(super) fn into_states(self) -> impl Iterator<Item = (bool, Vec<Option<F>>)> {
+        let drops = self.groups.all.into_iter().map(|group| group.drop_metric);
+        drops.zip(self.states)
     }
 
     /// Returns a series for each group.

@@ -10,6 +10,7 @@ mod fold;
 mod groups;
 mod histograms;
 mod limit_ratio;
+mod partial;
 mod quantile;
 mod topk;
 
@@ -26,6 +27,7 @@ use count_values::CountValues;
 use fold::{FoldedGroups, Maximum, MemberCount, Minimum, PopulationVariance, Presence};
 use histograms::{OfNumbers, SumOfBoth};
 use limit_ratio::LimitRatio;
+pub(crate) use partial::{PartialAggregator, is_mergeable, partial_aggregator};
 use quantile::Quantile;
 use topk::PickedSeries;
 

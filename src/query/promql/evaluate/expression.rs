@@ -101,13 +101,14 @@ impl Evaluator<'_> {
     }
 
     fn aggregate(&self, aggregation: &Aggregate, steps: &Steps) -> Result<Vec<Series>, QueryError> {
-        let Aggregate { operation, parameter, input, grouping, span } = aggregation;
-        let spans = [*span].into_iter().chain(parameter.as_deref().map(Expr::span));
-        let spans = spans.chain([input.span()]);
-        let locations: Vec<_> = spans.map(|span| self.parsed.location(span)).collect();
+        let Aggregate { operation, parameter, input, grouping, .. } = aggregation;
+        let locations = self.aggregate_locations(aggregation);
+        let context = Context { notes: self.notes.of_call(&locations), ..self.context(steps) };
+        if let Some(series) = self.aggregate_in_shards(aggregation, steps, &context)? {
+            return Ok(series);
+        }
         let parameter = parameter.as_deref();
         let parameter = parameter.map(|parameter| self.value(parameter, steps)).transpose()?;
-        let context = Context { notes: self.notes.of_call(&locations), ..self.context(steps) };
         let mut result = aggregator(*operation, grouping.as_ref(), parameter, &context)?;
         if !reduces_parts(*operation) || !self.is_read_in_chunks(input, steps) {
             result.add(self.vector(input, steps)?)?;
@@ -120,6 +121,13 @@ impl Evaluator<'_> {
         let series = result.finish()?;
         self.bounds.check_result(series.len(), steps.count)?;
         Ok(series)
+    }
+
+    /// Returns the locations of an aggregation, its parameter and its input.
+    pub(super) fn aggregate_locations(&self, aggregation: &Aggregate) -> Vec<String> {
+        let Aggregate { parameter, input, span, .. } = aggregation;
+        let spans = [*span].into_iter().chain(parameter.as_deref().map(Expr::span));
+        spans.chain([input.span()]).map(|span| self.parsed.location(span)).collect()
     }
 
     /// Evaluates an expression to an instant vector.

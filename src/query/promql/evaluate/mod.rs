@@ -6,6 +6,7 @@ mod call;
 mod chunks;
 mod expression;
 mod range_vector;
+mod shards;
 mod step_invariant;
 #[cfg(test)]
 mod tests;
@@ -34,6 +35,7 @@ use crate::{
     store::{Columns, Store},
 };
 use expression::{Evaluator, is_range_vector};
+pub use shards::aggregate_of_question;
 
 /// Maximum distance of times from 1970, so that calculations cannot overflow.
 const TIME_MAX_MS: i64 = 1_000_000_000_000_000;

@@ -22,6 +22,11 @@ impl ParsedQuery {
         Ok(Self { tree, text: text.into() })
     }
 
+    /// Returns the text of the query.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
     /// Returns `line:column` of a span of the query.
     pub(crate) fn location(&self, span: TextSpan) -> String {
         span.location(&self.text)

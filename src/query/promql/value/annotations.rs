@@ -102,6 +102,19 @@ impl<'a> Notes<'a> {
         self.inform(|| format!("mismatched custom buckets were reconciled during {operation}"));
     }
 
+    /// Adds the annotations of another part of the evaluation, which are complete texts.
+    pub(crate) fn add_all(&self, others: Annotations) {
+        let mut all = self.all.borrow_mut();
+        let Annotations { warnings, infos } = &mut *all;
+        for (texts, others) in [(warnings, others.warnings), (infos, others.infos)] {
+            for text in others {
+                if texts.len() < ANNOTATIONS_MAX && !texts.contains(&text) {
+                    texts.push(text);
+                }
+            }
+        }
+    }
+
     fn add(&self, texts: &mut Vec<String>, prefix: &str, text: impl FnOnce() -> String) {
         if texts.len() < ANNOTATIONS_MAX {
             let location =

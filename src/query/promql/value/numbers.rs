@@ -23,6 +23,22 @@ impl Sum {
         self.sum = total;
     }
 
+    /// Adds all numbers of another sum.
+    pub(crate) fn add_all(&mut self, other: Self) {
+        self.add(other.sum);
+        self.lost += other.lost;
+    }
+
+    /// Returns the rounded sum, and what rounding lost.
+    pub(crate) fn parts(&self) -> [f64; 2] {
+        [self.sum, self.lost]
+    }
+
+    /// Returns the sum of its parts.
+    pub(crate) fn of_parts([sum, lost]: [f64; 2]) -> Self {
+        Self { sum, lost }
+    }
+
     /// Returns the sum.
     pub(crate) fn total(&self) -> f64 {
         if self.sum.is_infinite() { self.sum } else { self.sum + self.lost }
@@ -64,6 +80,37 @@ impl Mean {
         let weight = (self.count - 1.0) / self.count;
         self.sum = Sum { sum: weight * self.sum.sum, lost: weight * self.sum.lost };
         self.sum.add(value / self.count);
+    }
+
+    /// Adds all numbers of another mean.
+    pub(crate) fn add_all(&mut self, other: Self) {
+        let count = self.count + other.count;
+        if !self.incremental && !other.incremental {
+            let mut sum = self.sum;
+            sum.add_all(other.sum);
+            let has_infinite = self.sum.sum.is_infinite() || other.sum.sum.is_infinite();
+            if has_infinite || !sum.sum.is_infinite() {
+                *self = Self { count, sum, incremental: false };
+                return;
+            }
+        }
+        let weighted = |mean: &Self| {
+            let weight = if mean.incremental { mean.count } else { 1.0 } / count;
+            Sum { sum: mean.sum.sum * weight, lost: mean.sum.lost * weight }
+        };
+        let mut sum = weighted(self);
+        sum.add_all(weighted(&other));
+        *self = Self { count, sum, incremental: true };
+    }
+
+    /// Returns the count and the parts of the sum, and whether the sum is a mean.
+    pub(crate) fn parts(&self) -> ([f64; 3], bool) {
+        ([self.count, self.sum.sum, self.sum.lost], self.incremental)
+    }
+
+    /// Returns the mean of its parts.
+    pub(crate) fn of_parts([count, sum, lost]: [f64; 3], incremental: bool) -> Self {
+        Self { count, sum: Sum { sum, lost }, incremental }
     }
 
     /// Returns the mean.

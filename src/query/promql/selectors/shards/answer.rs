@@ -7,12 +7,12 @@ use std::sync::Arc;
 use crate::{
     model::{Histogram, Kind},
     query::{
-        Labels,
         promql::value::{
             cells::TimedCell,
             histograms::TimedHistogram,
             range_vector::{CellMatrix, CellSeries},
         },
+        wire::{count, labels, number, put_count, put_labels, put_text, take, take_slice, text},
     },
 };
 
@@ -33,11 +33,7 @@ pub(super) fn encode(matrix: &CellMatrix, warnings: &[String], out: &mut Vec<u8>
     }
     put_count(matrix.series.len(), out);
     for series in &matrix.series {
-        put_count(series.labels.iter().count(), out);
-        for (name, value) in series.labels.iter() {
-            put_text(name, out);
-            put_text(value, out);
-        }
+        put_labels(&series.labels, out);
         let kinds = [series.kind, series.histogram_kind].map(Kind::code);
         out.extend([u8::from(series.drop_metric), kinds[0], kinds[1]]);
         out.extend(series.ended_at.to_le_bytes());
@@ -52,15 +48,6 @@ pub(super) fn encode(matrix: &CellMatrix, warnings: &[String], out: &mut Vec<u8>
             put_histogram(slot, out);
         }
     }
-}
-
-fn put_count(count: usize, out: &mut Vec<u8>) {
-    out.extend((count as u32).to_le_bytes());
-}
-
-fn put_text(text: &str, out: &mut Vec<u8>) {
-    put_count(text.len(), out);
-    out.extend(text.as_bytes());
 }
 
 fn put_cell(cell: &TimedCell, out: &mut Vec<u8>) {
@@ -99,15 +86,12 @@ pub(super) fn decode(mut bytes: &[u8]) -> Option<(CellMatrix, Vec<String>)> {
     }
     let mut series = Vec::new();
     for _ in 0..count(bytes)? {
-        let mut labels = Vec::new();
-        for _ in 0..count(bytes)? {
-            labels.push((text(bytes)?.into(), text(bytes)?.into()));
-        }
+        let labels = labels(bytes)?;
         let [drop_metric, kind, histogram_kind] = take(bytes)?;
         let kind = *Kind::ALL.get(usize::from(kind))?;
         let histogram_kind = *Kind::ALL.get(usize::from(histogram_kind))?;
         let ended_at = number(bytes)?;
-        let (labels, drop_metric) = (Labels::new(labels), drop_metric == 1);
+        let drop_metric = drop_metric == 1;
         let (cells, counted) = (cells(bytes)?, cells(bytes)?);
         let mut histograms = Vec::new();
         for _ in 0..count(bytes)? {
@@ -129,8 +113,7 @@ pub(super) fn decode(mut bytes: &[u8]) -> Option<(CellMatrix, Vec<String>)> {
 
 fn cells(bytes: &mut &[u8]) -> Option<Vec<TimedCell>> {
     let count = count(bytes)?;
-    let (all, rest) = bytes.split_at_checked(count.checked_mul(CELL_BYTES)?)?;
-    *bytes = rest;
+    let all = take_slice(bytes, count.checked_mul(CELL_BYTES)?)?;
     all.chunks_exact(CELL_BYTES).map(cell).collect()
 }
 
@@ -156,30 +139,10 @@ fn histogram(bytes: &mut &[u8]) -> Option<TimedHistogram> {
     Some(TimedHistogram { first_at, last_at, n, total, first, last, kind })
 }
 
-fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
-    let (first, rest) = bytes.split_first_chunk::<N>()?;
-    *bytes = rest;
-    Some(*first)
-}
-
-fn number(bytes: &mut &[u8]) -> Option<i64> {
-    take(bytes).map(i64::from_le_bytes)
-}
-
-fn count(bytes: &mut &[u8]) -> Option<usize> {
-    take(bytes).map(|count| u32::from_le_bytes(count) as usize)
-}
-
-fn text<'a>(bytes: &mut &'a [u8]) -> Option<&'a str> {
-    let length = count(bytes)?;
-    let (text, rest) = bytes.split_at_checked(length)?;
-    *bytes = rest;
-    std::str::from_utf8(text).ok()
-}
-
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::query::Labels;
 
     pub(in super::super) fn matrix(names: &[&str], value: f64) -> CellMatrix {
         let series = |name: &&str| CellSeries {

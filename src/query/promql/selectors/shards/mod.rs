@@ -165,24 +165,22 @@ impl Selectors<'_> {
         &self,
         request: &ReadRequest<'_>,
     ) -> Result<Option<Rc<CellMatrix>>, QueryError> {
-        let Some((others, time_left)) = self.bounds.limits.budget.others() else {
+        let budget = self.bounds.limits.budget;
+        if budget.others().is_none() || self.is_of_this_shard.get() {
             return Ok(None);
-        };
+        }
         let matchers = (request.matchers)()?;
         let question = serde_json::to_vec(&CellsQuestion::new(request, &matchers))
             .map_err(|cause| QueryError::Execution(cause.to_string()))?;
-        let answers = others.ask(CELLS, &question, time_left)?;
-        let own = self.cells_here(&ReadRequest { held: Held::All, ..*request })?;
+        let own = || self.cells_here(&ReadRequest { held: Held::All, ..*request });
+        let (own, answers) = budget.beside_shards(CELLS, &question, own)?;
         let mut matrices = vec![own];
         for answer in answers {
-            self.bounds.reserve(answer.len())?;
             let decoded = decode(&answer).ok_or_else(|| {
                 QueryError::Busy("the answer of a shard is damaged; retry".to_owned())
             })?;
             let (matrix, warnings) = decoded;
-            for warning in warnings {
-                self.notes.warn(|| warning);
-            }
+            self.notes.add_all(Annotations { warnings, infos: Vec::new() });
             let cells = matrix.series.iter().map(|series| series.cells.len()).sum();
             self.bounds.count_cells(cells)?;
             matrices.push(Rc::new(matrix));
