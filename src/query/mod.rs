@@ -79,11 +79,12 @@ pub use promql::{
 pub use readings::{ReadingsRequest, SeriesReadings, each_series, newest_readings};
 pub use series::{
     COVERED_SERIES_MAX, Cardinality, ChangeAnswer, ChangedSeries, CoverageAnswer, CoverageRequest,
-    ErasedResolution, ErasureAnswer, FacetsAnswer, FindAnswer, FindRequest, FoundMetric, Labels,
-    ListedMetric, MatchOperator, NewName, Rank, RequestedSeries, Selector, SeriesAnswer,
-    SeriesCounts, SeriesEntry, SeriesMatcher, SeriesMerge, SeriesToken, TagFacet, ValueFacet,
-    cardinality, facets, find, list_label_names, list_label_values, list_metrics, preview,
-    select_series, series, series_counts, series_coverage, whole_pattern, with_samples_since,
+    ErasedResolution, ErasureAnswer, FacetCounts, FacetsAnswer, FindAnswer, FindRequest,
+    FoundMetric, Labels, ListedMetric, MatchOperator, NewName, Rank, RequestedSeries, Selector,
+    SeriesAnswer, SeriesCounts, SeriesEntry, SeriesMatcher, SeriesMerge, SeriesToken, TagFacet,
+    ValueFacet, cardinality, facets, find, list_label_names, list_label_values, list_metrics,
+    preview, select_series, series, series_counts, series_coverage, whole_pattern,
+    with_samples_since,
 };
 pub use shards::{AGGREGATE, CELLS, ErrorOfShard, OtherShards, ShardsOfProject};
 pub use stream::{ExportPage, ExportRequest, Tail, TailCell, TailEvent, TailRequest, export};

@@ -172,7 +172,7 @@ fn with_others(
 }
 
 /// Asks the other shards; no answers for a store with one shard.
-fn ask<A: DeserializeOwned>(
+pub(super) fn ask<A: DeserializeOwned>(
     call: &Call<'_>,
     kind: &str,
     question: &impl Serialize,

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 
 use super::{
     params::{Params, RANGE_PARAMS, SERIES_PARAMS},
-    shards::chart_of_shards,
+    shards::{SERIES_LIST, SelectorQuestion, ask_all, chart_of_shards},
 };
 use crate::{
     api::{
@@ -19,7 +19,7 @@ use crate::{
         answer::{self, count_refusal, slow::SlowReaders, streamed},
     },
     query::{
-        self, AggregateRequest, Budget, DocumentsRequest, ExportRequest, QueryError,
+        self, AggregateRequest, Budget, DocumentsRequest, ExportRequest, QueryError, SeriesAnswer,
         StoredDocumentAnswer, StoredDocumentRequest,
     },
     telemetry::QueryOutcome,
@@ -117,7 +117,13 @@ pub(super) async fn export(params: QueryString, parts: web::Data<QueryParts>) ->
 pub(super) async fn series(params: QueryString, parts: web::Data<QueryParts>) -> HttpResponse {
     respond("series", valid_params(params), parts, |params, parts, budget| {
         params.allow_only(&[&SERIES_PARAMS])?;
-        query::series(&parts.store, budget, &params.selector()?, &parts.limits.get())
+        let (selector, limits) = (params.selector()?, &parts.limits.get());
+        let own = || query::series(&parts.store, budget, &selector, limits);
+        if budget.others().is_none() {
+            return own();
+        }
+        let question = SelectorQuestion::new(&selector);
+        Ok(SeriesAnswer::join(ask_all(budget, (SERIES_LIST, &question), own)?, limits))
     })
     .await
 }

@@ -16,7 +16,7 @@ pub use hosts::SparklineCache;
 pub(crate) use params::fuzz_query;
 pub(super) use params::{range_between, selector};
 pub(super) use series_search::{FIND, FindParams};
-pub(super) use shards::{CHART, ChartQuestion};
+pub(super) use shards::{CHART, ChartQuestion, FACETS, SERIES_LIST, SelectorQuestion};
 pub use tail::Tails;
 
 use std::time::Duration;

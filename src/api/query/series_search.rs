@@ -9,10 +9,11 @@ use serde::{Deserialize, Serialize};
 use super::{
     endpoints::{QueryString, respond, valid_params},
     params::SERIES_PARAMS,
+    shards::{FACETS, SelectorQuestion, ask_all},
 };
 use crate::{
     api::QueryParts,
-    query::{self, Budget, FindRequest, QueryError},
+    query::{self, Budget, FacetCounts, FindAnswer, FindRequest, QueryError},
     store::Store,
 };
 
@@ -38,19 +39,10 @@ pub(super) async fn find(
         if budget.others().is_none() {
             return query::find(&parts.store, budget, request);
         }
-        let question = serde_json::to_vec(params).map_err(|cause| damaged(&cause))?;
-        let answers = budget.ask_shards(FIND, &question, || params.answer(&parts.store, budget))?;
-        let read = |answer: &Vec<u8>| {
-            budget.reserve(2 * answer.len())?;
-            serde_json::from_slice(answer).map_err(|cause| damaged(&cause))
-        };
-        Ok(request.join(answers.iter().map(read).collect::<Result<_, _>>()?))
+        let own = || params.answer(&parts.store, budget);
+        Ok(request.join(ask_all(budget, (FIND, params), own)?))
     })
     .await
-}
-
-fn damaged(cause: &serde_json::Error) -> QueryError {
-    QueryError::Busy(format!("the answer of a shard is damaged: {cause}; retry"))
 }
 
 impl FindParams {
@@ -63,16 +55,22 @@ impl FindParams {
         &self,
         store: &Store,
         budget: &Budget,
-    ) -> Result<Vec<u8>, QueryError> {
-        let found = query::find(store, budget, &self.request()?.of_shard())?;
-        serde_json::to_vec(&found).map_err(|cause| QueryError::Execution(cause.to_string()))
+    ) -> Result<FindAnswer, QueryError> {
+        query::find(store, budget, &self.request()?.of_shard())
     }
 }
 
 pub(super) async fn facets(params: QueryString, parts: web::Data<QueryParts>) -> HttpResponse {
     respond("facets", valid_params(params), parts, |params, parts, budget| {
         params.allow_only(&[&SERIES_PARAMS])?;
-        query::facets(&parts.store, budget, &params.metric_selector()?)
+        let (selector, store) = (params.metric_selector()?, &parts.store);
+        if budget.others().is_none() {
+            return query::facets(store, budget, &selector);
+        }
+        let question = SelectorQuestion::new(&selector);
+        let own = || FacetCounts::of_store(store, budget, &selector);
+        let counts = ask_all(budget, (FACETS, &question), own)?;
+        FacetCounts::join(counts, (store, budget), &selector)
     })
     .await
 }

@@ -1,16 +1,22 @@
-//! Charts of a store with several shards: each shard answers with the cells of its lines.
+//! Charts and lists of a store with several shards: each shard answers with its lines or series.
 //!
 //! Must never know: where the shards are, how cells are merged.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{QueryParts, params::Params};
 use crate::{
     model::UnixMillis,
-    query::{self, Budget, ChartAnswer, ChartRequest, ChartStep, QueryError, QueryLimits},
+    query::{
+        self, Budget, ChartAnswer, ChartRequest, ChartStep, QueryError, QueryLimits, Selector,
+    },
     store::Store,
 };
 
+/// The kind of a question for the number of series of each tag's values.
+pub(in crate::api) const FACETS: &str = "facets";
+/// The kind of a question for a list of series.
+pub(in crate::api) const SERIES_LIST: &str = "series_list";
 /// The kind of a question for a chart.
 pub(in crate::api) const CHART: &str = "chart";
 
@@ -38,6 +44,43 @@ impl ChartQuestion {
         request.range = UnixMillis(self.start)..UnixMillis(self.end);
         query::chart_step(store, budget, (&request, &self.step), limits, now)
     }
+}
+
+/// A question for a list or for counts of series.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(in crate::api) struct SelectorQuestion {
+    metric: Option<String>,
+    tags: Vec<(String, String)>,
+}
+
+impl SelectorQuestion {
+    /// Creates a question for the series of a selector.
+    pub(super) fn new(selector: &Selector) -> Self {
+        Self { metric: selector.metric.clone(), tags: selector.tags.clone() }
+    }
+
+    /// Returns the selector.
+    pub(in crate::api) fn selector(self) -> Selector {
+        Selector { metric: self.metric, tags: self.tags }
+    }
+}
+
+/// Asks all shards a question whose answers are JSON. `own` is the answer of this shard.
+pub(super) fn ask_all<T: Serialize + DeserializeOwned>(
+    budget: &Budget,
+    (kind, question): (&str, &impl Serialize),
+    own: impl FnOnce() -> Result<T, QueryError>,
+) -> Result<Vec<T>, QueryError> {
+    let failed = |cause: serde_json::Error| QueryError::Execution(cause.to_string());
+    let question = serde_json::to_vec(question).map_err(failed)?;
+    let own = || serde_json::to_vec(&own()?).map_err(failed);
+    let read = |answer: &Vec<u8>| {
+        budget.reserve(2 * answer.len())?;
+        serde_json::from_slice(answer).map_err(|cause| {
+            QueryError::Busy(format!("the answer of a shard is damaged: {cause}; retry"))
+        })
+    };
+    budget.ask_shards(kind, &question, own)?.iter().map(read).collect()
 }
 
 /// Draws a chart of all shards.

@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 
 use super::held::{HeldProject, HeldShards};
 use crate::{
-    api::query::{CHART, ChartQuestion, FIND, FindParams},
+    api::query::{CHART, ChartQuestion, FACETS, FIND, FindParams, SERIES_LIST, SelectorQuestion},
     clock::{Clock, SystemClock},
     model::UnixMillis,
     query::{
-        self, AGGREGATE, Budget, CELLS, ExpressionLimits, QueryError, aggregate_of_question,
-        cells_of_question, list_label_names, list_label_values, select_series, series_matchers,
-        with_samples_since,
+        self, AGGREGATE, Budget, CELLS, ExpressionLimits, FacetCounts, QueryError,
+        aggregate_of_question, cells_of_question, list_label_names, list_label_values,
+        list_metrics, select_series, series_matchers, with_samples_since,
     },
 };
 
@@ -22,6 +22,9 @@ use crate::{
 pub(in crate::api) const SERIES: &str = "series";
 /// The kind of a question for the names or the values of labels.
 pub(in crate::api) const LABELS: &str = "labels";
+
+/// The kind of a question for the metrics and their metadata.
+pub(in crate::api) const METADATA: &str = "metadata";
 
 /// A question for the series of a selector.
 #[derive(Debug, Serialize, Deserialize)]
@@ -69,7 +72,19 @@ fn answer_within(
         CELLS => cells_of_question(&project.store, question, &limits, now),
         SERIES => series(project, &read(question)?, &limits),
         LABELS => labels(project, &read(question)?, &limits),
-        FIND => read::<FindParams>(question)?.answer(&project.store, budget),
+        FACETS => {
+            let selector = read::<SelectorQuestion>(question)?.selector();
+            written(&FacetCounts::of_store(&project.store, budget, &selector)?)
+        }
+        FIND => written(&read::<FindParams>(question)?.answer(&project.store, budget)?),
+        METADATA => {
+            let metric: Option<String> = read(question)?;
+            written(&list_metrics(&project.store, metric.as_deref(), &limits)?)
+        }
+        SERIES_LIST => {
+            let selector = read::<SelectorQuestion>(question)?.selector();
+            written(&query::series(&project.store, budget, &selector, &held.limits())?)
+        }
         CHART => {
             let question: ChartQuestion = read(question)?;
             question.answer(&project.store, budget, &held.limits(), now)

@@ -16,7 +16,7 @@ use actix_web::{
     web::{self, ServiceConfig},
 };
 
-pub(super) use asking::{LABELS, LabelsQuestion, SERIES, SeriesQuestion};
+pub(super) use asking::{LABELS, LabelsQuestion, METADATA, SERIES, SeriesQuestion};
 pub use held::{HeldShard, HeldShards};
 pub use router::ShardRouter;
 pub(super) use whole::has_match;

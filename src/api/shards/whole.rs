@@ -15,20 +15,18 @@ use actix_web::{
 use crate::api::answer;
 
 /// The paths below `/api/v1`, or below Prometheus' or Graphite's prefix.
-const PATHS: [&str; 22] = [
+const PATHS: [&str; 20] = [
     "/documents",
     "/storage",
     "/aggregate",
     "/held",
     "/cardinality",
     "/moved",
-    "/facets",
     "/hosts/sparklines",
     "/export",
     "/tail",
     "/read",
     "/federate",
-    "/metadata",
     "/status/tsdb",
     "/senders",
     "/admin/preallocate",
@@ -42,13 +40,12 @@ const PATHS: [&str; 22] = [
 /// The beginnings of such paths.
 const BELOW: [&str; 4] = ["/admin/series/", "/admin/senders/", "/tags", "/tags/"];
 
-fn is_of_first_shard(method: &Method, path: &str, query: &str) -> bool {
+fn is_of_first_shard(method: &Method, path: &str) -> bool {
     let prefixes = ["/graphite", "/prometheus", "/api/v1"];
     let path = prefixes.iter().fold(path, |path, prefix| path.strip_prefix(prefix).unwrap_or(path));
-    // The same path is in Prometheus' API, with `match[]`.
-    let is_own_list = path == "/series"
-        && (*method == Method::DELETE || (*method == Method::GET && !has_match(query)));
-    is_own_list || PATHS.contains(&path) || BELOW.iter().any(|below| path.starts_with(below))
+    (path == "/series" && *method == Method::DELETE)
+        || PATHS.contains(&path)
+        || BELOW.iter().any(|below| path.starts_with(below))
 }
 
 /// Returns true when a query string has `match[]`, which the requests of Prometheus' API have.
@@ -65,7 +62,7 @@ pub async fn of_all_shards<B: MessageBody + 'static>(
     request: ServiceRequest,
     next: Next<B>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
-    if is_of_first_shard(request.method(), request.path(), request.query_string()) {
+    if is_of_first_shard(request.method(), request.path()) {
         let message = "this request is not available in a cluster with several shards yet, because \
                        only shard 0 would answer: use PromQL or charts, or a cluster with cluster.shards = 1, a new database in cluster.uri and empty data \
                        directories";
@@ -81,27 +78,27 @@ mod tests {
 
     #[test]
     fn only_requests_that_all_shards_answer_pass() {
-        for (method, path, query, is_refused) in [
-            (Method::GET, "/api/v1/query", "", false),
-            (Method::GET, "/prometheus/api/v1/query_range", "", false),
-            (Method::GET, "/api/v1/series", "match[]=up", false),
-            (Method::GET, "/api/v1/series", "metric=mongodb_matched", true),
-            (Method::GET, "/api/v1/series", "metric=up", true),
-            (Method::DELETE, "/api/v1/series", "metric=up", true),
-            (Method::GET, "/prometheus/federate", "", true),
-            (Method::GET, "/graphite/render", "", true),
-            (Method::GET, "/graphite/tags/host", "", true),
-            (Method::POST, "/api/v1/admin/series/rename", "", true),
-            (Method::GET, "/api/v1/chart", "metric=up&merge=true", false),
-            (Method::GET, "/api/v1/find", "q=up", false),
+        for (method, path, is_refused) in [
+            (Method::GET, "/api/v1/query", false),
+            (Method::GET, "/prometheus/api/v1/query_range", false),
+            (Method::GET, "/api/v1/series", false),
+            (Method::GET, "/api/v1/facets", false),
+            (Method::GET, "/api/v1/metadata", false),
+            (Method::DELETE, "/api/v1/series", true),
+            (Method::GET, "/prometheus/federate", true),
+            (Method::GET, "/graphite/render", true),
+            (Method::GET, "/graphite/tags/host", true),
+            (Method::POST, "/api/v1/admin/series/rename", true),
+            (Method::GET, "/api/v1/chart", false),
+            (Method::GET, "/api/v1/find", false),
             // Pings are in the first shard.
-            (Method::GET, "/api/v1/hosts", "", false),
-            (Method::GET, "/api/v1/hosts/sparklines", "", true),
-            (Method::GET, "/api/v1/moved", "", true),
-            (Method::POST, "/api/v1/ingest", "", false),
-            (Method::GET, "/api/v1/cluster/status", "", false),
+            (Method::GET, "/api/v1/hosts", false),
+            (Method::GET, "/api/v1/hosts/sparklines", true),
+            (Method::GET, "/api/v1/moved", true),
+            (Method::POST, "/api/v1/ingest", false),
+            (Method::GET, "/api/v1/cluster/status", false),
         ] {
-            assert_eq!(is_of_first_shard(&method, path, query), is_refused, "{method} {path}");
+            assert_eq!(is_of_first_shard(&method, path), is_refused, "{method} {path}");
         }
     }
 }

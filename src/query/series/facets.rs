@@ -61,13 +61,14 @@ pub struct ValueFacet {
 /// The number of series per value of a tag. Senders choose the values.
 type Values = HashMap<Box<str>, usize, RandomState>;
 
-/// Running counts.
-#[derive(Default)]
-struct FacetCounts {
+/// Running counts, which shards send to each other.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct FacetCounts {
     /// Number of series that match all filters.
     series: usize,
     tags: BTreeMap<Box<str>, Values>,
     /// Bytes of names and values that are not charged to the budget yet.
+    #[serde(skip)]
     new_bytes: usize,
 }
 
@@ -80,27 +81,27 @@ impl FacetCounts {
         match missed.next() {
             None => {
                 self.series += 1;
-                key.tags().for_each(|(name, value)| self.add_value(name, value));
+                key.tags().for_each(|(name, value)| self.add_value(name, value, 1));
             }
             Some(first) if missed.all(|name| name == first) => {
                 if let Some(value) = key.tag(first) {
-                    self.add_value(first, value);
+                    self.add_value(first, value, 1);
                 }
             }
             Some(_) => {}
         }
     }
 
-    fn add_value(&mut self, name: &str, value: &str) {
+    fn add_value(&mut self, name: &str, value: &str, series: usize) {
         if !self.tags.contains_key(name) {
             self.tags.insert(name.into(), Values::default());
             self.new_bytes += name.len() + VALUE_BYTES;
         }
         let Some(values) = self.tags.get_mut(name) else { return };
         if let Some(count) = values.get_mut(value) {
-            *count += 1;
+            *count += series;
         } else {
-            values.insert(value.into(), 1);
+            values.insert(value.into(), series);
             self.new_bytes += value.len() + VALUE_BYTES;
         }
     }
@@ -123,6 +124,71 @@ impl TagFacet {
     }
 }
 
+impl FacetCounts {
+    /// Counts the series of a store.
+    ///
+    /// # Errors
+    /// When the budget is used up.
+    pub fn of_store(
+        store: &Store,
+        budget: &Budget,
+        selector: &Selector,
+    ) -> Result<Self, QueryError> {
+        let of_metric = Selector { metric: selector.metric.clone(), tags: Vec::new() };
+        let ids = store.dictionary().select(&of_metric.matchers());
+        budget.reserve(size_of_val(&*ids))?;
+        let mut count = Self::default();
+        for chunk in ids.chunks(CHUNK) {
+            budget.check()?;
+            let dictionary = store.dictionary();
+            for key in chunk.iter().filter_map(|id| dictionary.key(*id)) {
+                count.add(key, &selector.tags);
+            }
+            drop(dictionary);
+            budget.reserve(std::mem::take(&mut count.new_bytes))?;
+        }
+        Ok(count)
+    }
+
+    /// Adds the counts of all shards. Returns the facets; `store` suggests other names when no
+    /// series matches.
+    ///
+    /// # Errors
+    /// When the budget is used up.
+    pub fn join(
+        counts: Vec<Self>,
+        (store, budget): (&Store, &Budget),
+        selector: &Selector,
+    ) -> Result<FacetsAnswer, QueryError> {
+        let mut whole = Self::default();
+        for shard in counts {
+            budget.check()?;
+            whole.series += shard.series;
+            for (name, values) in &shard.tags {
+                #[expect(clippy::iter_over_hash_type, reason = "the order of sums is irrelevant")]
+                for (value, series) in values {
+                    whole.add_value(name, value, *series);
+                }
+            }
+            budget.reserve(std::mem::take(&mut whole.new_bytes))?;
+        }
+        Ok(whole.into_answer(store, selector))
+    }
+
+    fn into_answer(self, store: &Store, selector: &Selector) -> FacetsAnswer {
+        let tags_total = self.tags.len();
+        let mut tags: Vec<_> = self.tags.into_iter().collect();
+        if tags_total > TAGS_MAX {
+            tags.sort_by_cached_key(|(_, values)| Reverse(values.values().sum::<usize>()));
+            tags.truncate(TAGS_MAX);
+            tags.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        }
+        let tags = tags.into_iter().map(|(name, values)| TagFacet::new(name, values)).collect();
+        let note = (self.series == 0).then(|| suggestion::note(store, selector)).flatten();
+        FacetsAnswer { series: self.series, tags_total, tags, notes: note.into_iter().collect() }
+    }
+}
+
 /// Counts the series of a metric by tag value.
 ///
 /// # Errors
@@ -132,27 +198,5 @@ pub fn facets(
     budget: &Budget,
     selector: &Selector,
 ) -> Result<FacetsAnswer, QueryError> {
-    let of_metric = Selector { metric: selector.metric.clone(), tags: Vec::new() };
-    let ids = store.dictionary().select(&of_metric.matchers());
-    budget.reserve(size_of_val(&*ids))?;
-    let mut count = FacetCounts::default();
-    for chunk in ids.chunks(CHUNK) {
-        budget.check()?;
-        let dictionary = store.dictionary();
-        for key in chunk.iter().filter_map(|id| dictionary.key(*id)) {
-            count.add(key, &selector.tags);
-        }
-        drop(dictionary);
-        budget.reserve(std::mem::take(&mut count.new_bytes))?;
-    }
-    let tags_total = count.tags.len();
-    let mut tags: Vec<_> = count.tags.into_iter().collect();
-    if tags_total > TAGS_MAX {
-        tags.sort_by_cached_key(|(_, values)| Reverse(values.values().sum::<usize>()));
-        tags.truncate(TAGS_MAX);
-        tags.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-    }
-    let tags = tags.into_iter().map(|(name, values)| TagFacet::new(name, values)).collect();
-    let note = (count.series == 0).then(|| suggestion::note(store, selector)).flatten();
-    Ok(FacetsAnswer { series: count.series, tags_total, tags, notes: note.into_iter().collect() })
+    Ok(FacetCounts::of_store(store, budget, selector)?.into_answer(store, selector))
 }

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// A metric with the metadata of its first series.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListedMetric {
     /// The name of the metric.
     pub name: String,
@@ -34,6 +34,27 @@ pub struct SeriesAnswer {
     /// The reason why no series matches.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+}
+
+impl SeriesAnswer {
+    /// Joins the lists of all shards. A series in the lists of several shards is listed once.
+    pub fn join(answers: Vec<Self>, limits: &QueryLimits) -> Self {
+        let mut total = answers.iter().map(|answer| answer.total).sum();
+        let (mut series, mut notes) = (Vec::new(), Vec::new());
+        for answer in answers {
+            series.extend(answer.series);
+            notes.extend(answer.notes);
+        }
+        series.sort_by(|one: &SeriesEntry, other| {
+            (&one.metric, &one.tags).cmp(&(&other.metric, &other.tags))
+        });
+        let listed = series.len();
+        series.dedup_by(|next, kept| (&next.metric, &next.tags) == (&kept.metric, &kept.tags));
+        total -= listed - series.len();
+        series.truncate(limits.lines_max);
+        notes.truncate(usize::from(total == 0));
+        Self { total, series, notes }
+    }
 }
 
 /// Lists the matching series.

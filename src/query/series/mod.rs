@@ -20,7 +20,7 @@ mod token;
 mod tsdb_status;
 
 pub use erasure::{ErasedResolution, ErasureAnswer};
-pub use facets::{FacetsAnswer, TagFacet, ValueFacet, facets};
+pub use facets::{FacetCounts, FacetsAnswer, TagFacet, ValueFacet, facets};
 pub use grouping::{Rank, SeriesMerge};
 pub use labels::Labels;
 pub use largest::{SeriesCounts, series_counts};

@@ -186,6 +186,16 @@ fn each_acknowledged_sample_counts_once_in_all_shards() {
         check_charts(node, batches, writes);
         let (_, found) = request(&node.url, "GET", "/api/v1/find?q=numb", &[], "").unwrap();
         assert_eq!(found["metrics"][0]["series"], SERIES, "{found}");
+        let path = "/api/v1/facets?metric=numbered";
+        let (_, found) = request(&node.url, "GET", path, &[], "").unwrap();
+        let tag = &found["tags"][0];
+        assert_eq!((&found["series"], &tag["values_total"]), (&json!(SERIES), &json!(SERIES)));
+        let path = "/api/v1/series?metric=written";
+        let (_, found) = request(&node.url, "GET", path, &[], "").unwrap();
+        let listed = found["series"].as_array().unwrap().len() as u64;
+        assert_eq!((&found["total"], listed), (&json!(SERIES), SERIES), "{found}");
+        let (_, found) = request(&node.url, "GET", "/api/v1/metadata", &[], "").unwrap();
+        assert!(found["data"]["numbered"].is_array(), "{found}");
         let (status, _) = request(&node.url, "GET", "/api/v1/hosts", &[], "").unwrap();
         assert_eq!(status, 200);
         let (_, names) = request(&node.url, "GET", "/api/v1/label/name/values", &[], "").unwrap();
