@@ -163,7 +163,8 @@ impl Labels {
 
 /// Returns true when a label applies to values calculated from a metric.
 pub(crate) fn is_kept_without_metric(name: &str) -> bool {
-    !METRIC_LABELS.contains(&name)
+    // Most names are decided by their first byte.
+    !name.starts_with('_') || !METRIC_LABELS.contains(&name)
 }
 
 /// Returns the tags of a key, with the metric's name if it is kept.

@@ -185,6 +185,10 @@ pub(crate) fn without_names(mut series: Vec<Series>) -> Result<Vec<Series>, Quer
 
 /// Joins series with equal labels. Fails when two of these series have a value at the same time.
 pub(crate) fn join_same(series: Vec<Series>) -> Result<Vec<Series>, QueryError> {
+    // Series of one metric stay in the order of their labels, so that all labels differ.
+    if series.is_sorted_by(|entry, next| entry.labels < next.labels) {
+        return Ok(series);
+    }
     let mut positions: HashMap<Labels, usize, RandomState> = HashMap::default();
     positions.reserve(series.len());
     let mut out: Vec<Series> = Vec::with_capacity(series.len());
@@ -225,6 +229,15 @@ mod tests {
         assert_eq!(joined.len(), 1);
         assert_eq!(joined[0].values, [1.0, 2.0]);
         assert!(join_same(vec![series(&[1.0, ABSENT]), series(&[3.0, 2.0])]).is_err());
+        // Equal labels that are not neighbours are joined too.
+        let named = |name: &str, value| Series {
+            labels: Labels::default().with("host", name),
+            ..series(&[value])
+        };
+        let ascending = vec![named("a", 1.0), named("b", 2.0)];
+        assert_eq!(join_same(ascending).unwrap().len(), 2);
+        let apart = vec![named("b", 1.0), named("a", 2.0), named("b", ABSENT)];
+        assert_eq!(join_same(apart).unwrap().len(), 2);
         assert!(!series(&[ABSENT]).has_values() && series(&[f64::NAN]).has_values());
     }
 }
