@@ -28,7 +28,7 @@ pub(crate) fn read(bytes: &[u8]) {
     let times = Times::of(cells.iter().map(|(slot, cell)| (*slot, cell)));
     for wanted in [Columns::ALL, Columns::ENDS, Columns::SUM] {
         let limit = if wanted == Columns::SUM { slots / 2 } else { slots };
-        if let Ok(found) = values::read(&padded, &times, WIDTH_MS, limit, wanted, &mut buffers) {
+        if let Ok(found) = values::read(&padded, &times, WIDTH_MS, 0..limit, wanted, &mut buffers) {
             assert!(found.first.len() <= limit && found.sum.len() <= limit);
         }
     }

@@ -363,7 +363,7 @@ proptest! {
         let cells: Vec<_> = (0..300_u16).map(|slot| (slot, Cell::single(0, 1.0))).collect();
         let times = Times::of(cells[..slots].iter().map(|(slot, cell)| (*slot, cell)));
         bytes.resize(bytes.len() + PADDING, 0);
-        if let Ok(found) = values::read(&bytes, &times, WIDTH_MS, 300, Columns::ALL, &mut buffers) {
+        if let Ok(found) = values::read(&bytes, &times, WIDTH_MS, 0..300, Columns::ALL, &mut buffers) {
             prop_assert!(found.sum.len() <= slots && found.min.len() <= slots);
         }
         let length = bytes.len() - PADDING;

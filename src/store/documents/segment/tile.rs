@@ -196,7 +196,7 @@ impl TileHead {
         // Readers split a cell of two samples, which takes all columns of values.
         let has_pairs = times.n.get(from..to).is_some_and(|n| n.contains(&2));
         let wanted = if has_pairs { wanted.and(Columns::VALUES) } else { wanted };
-        let values = values::read(block, times, self.width_ms, to, wanted, buffers)?;
+        let values = values::read(block, times, self.width_ms, from..to, wanted, buffers)?;
         // Slices of equal length let the compiler omit bounds checks.
         let part = from..to.max(from);
         let column = |all| column_of(all, part.clone());

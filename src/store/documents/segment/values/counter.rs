@@ -39,9 +39,10 @@ pub(super) fn write(
     let first_passed = first_passed(values, scale.double(base), times, width_ms);
     let passed = times.passed_before(width_ms, first_passed);
     let (numbers, ends) = ((before, within), (&first[..], &last[..]));
-    let known = Known::of(numbers, ends, scale.double(base), times, passed, buffers);
+    let base_value = scale.double(base);
+    let known = Known::of((numbers, ends), base_value, times, (passed, 0), buffers);
     let sides = [(Side::Min, min), (Side::Max, max)];
-    let series = Series { known: &known, times, scale, last };
+    let series = Series { known: &known, times, scale, last, first_slot: 0 };
     let rates = sides.map(|(side, column)| Rates::of(side, column, &series));
     let flags = rates[0].flags | rates[1].flags << 1;
     let mut writer = Writer::new(Head { scale, flags, base }, true, out);
@@ -86,12 +87,12 @@ fn first_passed(values: &Values, base: f64, times: &Times, width_ms: i64) -> i64
     if passed >= 0.0 && passed < PASSED_MAX as f64 { passed as i64 } else { usual.max(0) }
 }
 
-/// Reads the values.
+/// Reads the values. The increases and rates of slots before `first_slot` can be anything.
 pub(super) fn read(
     head: Head,
     reader: &mut Reader<'_, '_>,
-    times: &Times,
-    width_ms: i64,
+    (times, width_ms): (&Times, i64),
+    first_slot: usize,
     wanted: Columns,
 ) -> Result<Values, Misfit> {
     let (scale, count) = (head.scale, times.count());
@@ -121,7 +122,7 @@ pub(super) fn read(
     let passed = times.passed_before(width_ms, first_passed);
     let ends = (&values.first[..], &values.last[..]);
     let (numbers, base) = ((before, within), scale.double(head.base));
-    let known = Known::of(numbers, ends, base, times, passed, reader.buffers);
+    let known = Known::of((numbers, ends), base, times, (passed, first_slot), reader.buffers);
     let off = reader.stream(count, wanted.has_any(Columns::SUM))?;
     if wanted.has_any(Columns::SUM) {
         values.sum = reader.copy(&known.sum);
@@ -129,7 +130,7 @@ pub(super) fn read(
         reader.recycle(off);
     }
     if wanted.has_any(Columns::RATES) {
-        let series = Series { known: &known, times, scale, last: &values.last };
+        let series = Series { known: &known, times, scale, last: &values.last, first_slot };
         values.min = rates::read(Side::Min, head.flags, &series, reader)?;
         values.max = rates::read(Side::Max, head.flags, &series, reader)?;
         if reader.is_there() {

@@ -38,6 +38,9 @@ impl Side {
     }
 }
 
+/// The increases up to the first reading of each slot, and within the slot, as scaled numbers.
+type Numbers = (Vec<i64>, Vec<i64>);
+
 /// The values of each slot that are known before its rates.
 pub(super) struct Known {
     /// The increase up to the first reading, as a scaled number.
@@ -53,25 +56,27 @@ pub(super) struct Known {
 }
 
 impl Known {
+    /// Computes the increases and predicted rates from the readings; for slots before `first_slot`,
+    /// these are zero. `passed` has the milliseconds before each slot's first reading.
     pub(super) fn of(
-        numbers: (Vec<i64>, Vec<i64>),
-        values: (&[f64], &[f64]),
+        ((before, within), (first, last)): (Numbers, (&[f64], &[f64])),
         base: f64,
         times: &Times,
-        passed: impl Iterator<Item = i64>,
+        (passed, first_slot): (impl Iterator<Item = i64>, usize),
         buffers: &mut Buffers,
     ) -> Self {
-        let (before, within) = numbers;
-        let (first, last) = values;
         let count = first.len();
         let [sum, min, max] = [(); 3].map(|()| buffers.doubles.take());
         let mut known =
             Self { before, within, sum, likely: [min, max], step: buffers.whole.take() };
         known.step.reserve(count);
-        let columns = std::iter::once(&mut known.sum).chain(&mut known.likely);
-        columns.for_each(|column| column.reserve(count));
-        let mut previous = base;
-        for (index, passed) in passed.take(count).enumerate() {
+        known.step.resize(first_slot, 0);
+        for column in std::iter::once(&mut known.sum).chain(&mut known.likely) {
+            column.reserve(count);
+            column.resize(first_slot, 0.0);
+        }
+        let mut previous = first_slot.checked_sub(1).map_or(base, |index| last[index]);
+        for (index, passed) in passed.take(count).enumerate().skip(first_slot) {
             let (first, last, n) = (first[index], last[index], times.n[index]);
             let length = i64::from(times.last_at[index]) - i64::from(times.first_at[index]);
             let increase = increase_of(first, previous);

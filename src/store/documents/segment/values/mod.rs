@@ -9,6 +9,8 @@ mod gauge;
 mod known;
 mod rates;
 
+use std::ops::Range;
+
 use super::{
     bits::PADDING,
     buffers::Buffers,
@@ -61,12 +63,13 @@ fn is_counter(cells: &[Cell]) -> bool {
     cells.iter().filter(is_level).count() * 2 < cells.len()
 }
 
-/// Reads the wanted columns of the first `limit` slots; `bytes` ends with [`PADDING`].
+/// Reads the wanted columns up to the end of a range of slots; `bytes` ends with [`PADDING`]. Values
+/// before the range can be anything.
 pub(super) fn read(
     bytes: &[u8],
     times: &Times,
     width_ms: i64,
-    limit: usize,
+    slots: Range<usize>,
     wanted: Columns,
     buffers: &mut Buffers,
 ) -> Result<Values, Misfit> {
@@ -77,12 +80,13 @@ pub(super) fn read(
     if wanted == Columns::NONE {
         return Ok(Values::default());
     }
-    let limit = limit.min(times.count());
+    let limit = slots.end.min(times.count());
+    let first_slot = slots.start.min(limit);
     let mut reader = Reader::new(from, mask, buffers, limit);
     let values = if flags & COUNTER == 0 {
         gauge::read(head, &mut reader, times, wanted)?
     } else {
-        counter::read(head, &mut reader, times, width_ms, wanted)?
+        counter::read(head, &mut reader, (times, width_ms), first_slot, wanted)?
     };
     Ok(values)
 }

@@ -42,6 +42,8 @@ pub(super) struct Series<'a> {
     pub(super) times: &'a Times,
     pub(super) scale: Scale,
     pub(super) last: &'a [f64],
+    /// The first slot whose rates are read.
+    pub(super) first_slot: usize,
 }
 
 /// The rounding of increases: to a whole number of units of a reading.
@@ -277,7 +279,7 @@ pub(super) fn read(
     series: &Series<'_>,
     reader: &mut Reader<'_, '_>,
 ) -> Result<Vec<f64>, Misfit> {
-    let Series { known, times, scale, last } = *series;
+    let Series { known, times, scale, last, first_slot } = *series;
     let (flags, count) = (flags >> side.shift(), times.count());
     let mut rates = known.likely(side).to_vec();
     let is_rounded = flags & (PAIRS | PLAIN) == PLAIN;
@@ -300,6 +302,10 @@ pub(super) fn read(
         if number == 0 {
             continue;
         }
+        let (millis, units) = (millis.next().unwrap_or(0), rounded.next().unwrap_or(0));
+        if index < first_slot {
+            continue;
+        }
         let off = before_zero(number);
         let number = if is_rounded || flags & PLAIN == 0 {
             let bound = known.bound(side, index, times.n[index]);
@@ -310,9 +316,9 @@ pub(super) fn read(
         } else {
             off
         };
-        let ms = millis.next().unwrap_or(0).wrapping_add(known.step[index]);
+        let ms = millis.wrapping_add(known.step[index]);
         let rounding = if is_rounded { Rounding::Like(last[index]) } else { Rounding::None };
-        let increase = rounding.apply(scale.double(number), rounded.next().unwrap_or(0));
+        let increase = rounding.apply(scale.double(number), units);
         *rate = per_second(increase, ms);
     }
     Ok(rates)
