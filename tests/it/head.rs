@@ -1,7 +1,9 @@
-//! Damaged rows in the head of the store, and their holes.
+//! The head of the store: decoded cells, damaged rows, and their holes.
+
+use std::collections::BTreeMap;
 
 use granary::{
-    model::{Histogram, Kind, SeriesId, UnixMillis},
+    model::{GranularityIndex, Histogram, Kind, SeriesId, UnixMillis},
     store::{Appender, verify},
 };
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
@@ -142,5 +144,47 @@ fn damaged_histograms_of_the_head_are_counted_apart_from_the_cells_with_the_same
         assert_eq!(holes, [at..at.plus(MINUTE)]);
         let counts = slots(&store, 0, SIX..after_the_hour, SeriesId(0));
         assert_eq!(counts.len(), 2 - damaged as usize, "sound counts remain");
+    }
+}
+
+#[test]
+fn cells_decoded_for_one_query_are_decoded_again_after_a_change_and_after_the_hour() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, mut appender) = open(dir.path(), SIX);
+    let hosts: Vec<_> = (0..70).map(|host| format!("host-{host}")).collect();
+    let infos: Vec<_> = hosts.iter().map(|host| series("load", &[("host", host)], Kind::Gauge));
+    let ids = define(&mut appender, &infos.collect::<Vec<_>>(), SIX);
+    // A few series of many slots, and all series of a row.
+    let queried = [&[ids[0], ids[69]][..], &ids[..64]];
+    let mut expected = BTreeMap::<(SeriesId, i64), (u32, f64)>::new();
+    for minute in 0..130_i64 {
+        let now = SIX.plus(minute * MINUTE + 1000);
+        for (series, id) in ids.iter().enumerate() {
+            // Each seventh sample is late.
+            let late = if (minute + series as i64) % 7 == 0 { minute.min(11) } else { 0 };
+            let at = now.minus(late * MINUTE);
+            let value = (minute * 100) as f64 + series as f64;
+            send(&mut appender, samples(*id, [(at.0, value)]), now);
+            let slot = expected.entry((*id, at.0 / MINUTE * MINUTE)).or_default();
+            *slot = (slot.0 + 1, slot.1 + value);
+        }
+        if minute % 5 == 3 {
+            store.checkpoint(now).unwrap();
+        }
+        for (of_series, minutes) in queried.iter().zip([[5, 30], [20, 125]]) {
+            for length in minutes {
+                let range = now.minus(length * MINUTE)..now;
+                let view = store.view(GranularityIndex::FINEST, range, of_series).unwrap();
+                for id in *of_series {
+                    let seen = view.slots(*id).unwrap().into_iter();
+                    let seen: Vec<_> =
+                        seen.map(|slot| (slot.start.0, (slot.cell.n, slot.cell.sum))).collect();
+                    let from = now.minus(length * MINUTE).0 / MINUTE * MINUTE;
+                    let slots = expected.range((*id, from)..=(*id, i64::MAX));
+                    let slots: Vec<_> = slots.map(|((_, at), cell)| (*at, *cell)).collect();
+                    assert_eq!(seen, slots, "{id:?} {minute} {length}");
+                }
+            }
+        }
     }
 }

@@ -47,7 +47,7 @@ impl Store {
     }
 
     /// Sets the bytes that queries may cache: a quarter for the heads of tiles, the rest for rows
-    /// of the head.
+    /// and cells of the head.
     pub fn set_cache_bytes_max(&self, bytes_max: usize) {
         let sealed = bytes_max / 4;
         self.inner.documents.cache().set_bytes_max(sealed);

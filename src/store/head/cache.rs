@@ -1,16 +1,19 @@
-//! A cache of verified rows of the head.
+//! A cache of verified rows of the head, and of decoded columns.
 //!
 //! A query of one metric over many hosts reads one cell of each of many rows. Without the cache, it
 //! spends most of its time on finding, copying and verifying the page of each row. The key of a row
-//! contains the slot's version: the last journal record with which the slot was changed. Therefore
-//! a change invalidates no entry: no reader uses the rows of an earlier version. Must never know:
-//! the content of rows.
+//! contains the slot's version: the last journal record with which the slot was changed; a column
+//! contains the versions of its slots. Therefore a change invalidates no entry: no reader uses the
+//! rows of an earlier version. Must never know: the content of rows.
 
 use std::{collections::HashMap, sync::Arc};
 
 use foldhash::fast::FixedState;
 use parking_lot::RwLock;
 use quick_cache::{Weighter, sync::Cache};
+
+use super::columns::HeadColumn;
+use crate::model::SeriesId;
 
 /// The default size of the cache in bytes.
 const BYTES_MAX: usize = 64 << 20;
@@ -21,20 +24,27 @@ const ENTRY_BYTES: usize = 96;
 /// The maximum number of slots whose versions are remembered.
 const SLOTS_MAX: usize = 10_000;
 
-/// The cache of rows.
+/// The cache of rows and columns.
 #[derive(Debug)]
 pub(crate) struct RowCache {
-    rows: Cache<RowName, Arc<[u8]>, Bytes>,
+    entries: Cache<Name, Entry, Bytes>,
     /// The versions of each granularity.
     versions: Vec<RwLock<Versions>>,
 }
 
-/// The key of a row between two changes of its slot.
+/// The key of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct RowName {
-    granularity: usize,
-    key: u64,
-    version: u64,
+enum Name {
+    /// A row between two changes of its slot.
+    Row { granularity: usize, key: u64, version: u64 },
+    /// The column of a series.
+    Column { granularity: usize, series: SeriesId },
+}
+
+#[derive(Debug, Clone)]
+enum Entry {
+    Row(Arc<[u8]>),
+    Column(Arc<HeadColumn>),
 }
 
 /// The journal records with which slots were last changed.
@@ -48,27 +58,31 @@ struct Versions {
 #[derive(Debug, Clone)]
 struct Bytes;
 
-impl Weighter<RowName, Arc<[u8]>> for Bytes {
-    fn weight(&self, _: &RowName, row: &Arc<[u8]>) -> u64 {
-        (row.len() + ENTRY_BYTES) as u64
+impl Weighter<Name, Entry> for Bytes {
+    fn weight(&self, _: &Name, entry: &Entry) -> u64 {
+        let bytes = match entry {
+            Entry::Row(row) => row.len(),
+            Entry::Column(column) => column.bytes(),
+        };
+        (bytes + ENTRY_BYTES) as u64
     }
 }
 
 impl RowCache {
     /// Creates a cache for a number of granularities.
     pub(crate) fn new(granularities: usize) -> Self {
-        let rows = Cache::with_weighter(BYTES_MAX / ROW_BYTES, BYTES_MAX as u64, Bytes);
-        Self { rows, versions: (0..granularities).map(|_| RwLock::default()).collect() }
+        let entries = Cache::with_weighter(BYTES_MAX / ROW_BYTES, BYTES_MAX as u64, Bytes);
+        Self { entries, versions: (0..granularities).map(|_| RwLock::default()).collect() }
     }
 
     /// Sets the maximum size in bytes.
     pub(crate) fn set_bytes_max(&self, bytes_max: usize) {
-        self.rows.set_capacity(bytes_max as u64);
+        self.entries.set_capacity(bytes_max as u64);
     }
 
     /// Returns the size in bytes.
     pub(crate) fn bytes(&self) -> usize {
-        self.rows.weight() as usize
+        self.entries.weight() as usize
     }
 
     /// Notes that a transaction changes a slot and raises the head's record to `through`. Call it
@@ -85,9 +99,34 @@ impl RowCache {
     /// Returns the rows of a slot for a reader of the head as of the record `through`; `None` when
     /// the slot was changed since.
     pub(super) fn slot(&self, granularity: usize, slot: i64, through: u64) -> Option<SlotRows<'_>> {
+        let version = self.version(granularity, slot, through)?;
+        Some(SlotRows { cache: self, granularity, version })
+    }
+
+    /// Returns the version of a slot for a reader of the head as of the record `through`; `None`
+    /// when the slot was changed since.
+    pub(super) fn version(&self, granularity: usize, slot: i64, through: u64) -> Option<u64> {
         let versions = self.versions[granularity].read();
         let version = versions.by_slot.get(&slot).copied().unwrap_or(versions.others);
-        (version <= through).then_some(SlotRows { cache: self, granularity, version })
+        (version <= through).then_some(version)
+    }
+
+    /// Returns the column of a series, if it is in the cache.
+    pub(super) fn column(&self, granularity: usize, series: SeriesId) -> Option<Arc<HeadColumn>> {
+        match self.entries.get(&Name::Column { granularity, series })? {
+            Entry::Column(column) => Some(column),
+            Entry::Row(_) => None,
+        }
+    }
+
+    /// Caches the column of a series, in place of an earlier one.
+    pub(super) fn keep_column(
+        &self,
+        granularity: usize,
+        series: SeriesId,
+        column: Arc<HeadColumn>,
+    ) {
+        self.entries.insert(Name::Column { granularity, series }, Entry::Column(column));
     }
 }
 
@@ -101,16 +140,19 @@ pub(super) struct SlotRows<'a> {
 impl SlotRows<'_> {
     /// Returns the row under a key, if it is in the cache.
     pub(super) fn get(&self, key: u64) -> Option<Arc<[u8]>> {
-        self.cache.rows.get(&self.name(key))
+        match self.cache.entries.get(&self.name(key))? {
+            Entry::Row(row) => Some(row),
+            Entry::Column(_) => None,
+        }
     }
 
     /// Caches a verified row.
     pub(super) fn keep(&self, key: u64, row: &[u8]) {
-        self.cache.rows.insert(self.name(key), row.into());
+        self.cache.entries.insert(self.name(key), Entry::Row(row.into()));
     }
 
-    fn name(&self, key: u64) -> RowName {
-        RowName { granularity: self.granularity, key, version: self.version }
+    fn name(&self, key: u64) -> Name {
+        Name::Row { granularity: self.granularity, key, version: self.version }
     }
 }
 

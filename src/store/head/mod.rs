@@ -8,6 +8,7 @@
 
 pub(crate) mod cache;
 mod cell;
+mod columns;
 mod elapsed;
 pub(crate) mod fuzzing;
 mod histograms;
@@ -28,6 +29,7 @@ use std::sync::{
 
 use parking_lot::RwLock;
 
+pub(crate) use columns::{COLUMN_SLOTS_MAX, ColumnUpdate, HeadColumn, SlotVersion};
 pub(crate) use keys::ROWS_PREFIX;
 pub(crate) use reader::HeadReader;
 
@@ -146,7 +148,7 @@ impl Head {
         self.file.read().allocate(beyond, u64::MAX)
     }
 
-    /// Returns the cache of rows.
+    /// Returns the cache of rows and columns.
     pub(crate) fn cache(&self) -> &RowCache {
         &self.cache
     }

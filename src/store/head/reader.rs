@@ -9,11 +9,12 @@ use redb::{ReadOnlyTable, ReadTransaction};
 
 use super::{
     cache::{RowCache, SlotRows},
+    columns::HeadColumn,
     keys::{fail, key, read_row, row_of_key, slots},
     row::HeadRow,
 };
 use crate::{
-    model::{Cell, UnixMillis},
+    model::{Cell, SeriesId, UnixMillis},
     store::{
         encoding::lanes::{RowCells, SERIES_PER_ROW},
         error::StoreError,
@@ -51,6 +52,21 @@ impl HeadReader {
         self.damage.has_within(keys.clone())
             || self.histogram_damage.has_within(keys)
             || self.damage.holes().has(UnixMillis(slot_start))
+    }
+
+    /// Returns the version of a slot's rows; `None` when it was changed since this view began.
+    pub(crate) fn version(&self, slot_start: i64) -> Option<u64> {
+        self.cache.version(self.granularity, slot_start, self.through)
+    }
+
+    /// Returns the column of a series, if it is in the cache.
+    pub(crate) fn column(&self, series: SeriesId) -> Option<Arc<HeadColumn>> {
+        self.cache.column(self.granularity, series)
+    }
+
+    /// Caches the column of a series.
+    pub(crate) fn keep_column(&self, series: SeriesId, column: Arc<HeadColumn>) {
+        self.cache.keep_column(self.granularity, series, column);
     }
 
     /// Returns a reader of single rows of a slot.

@@ -10,14 +10,14 @@ use std::{
 
 use super::{
     SLOTS_AT_ONCE,
-    gathered::{BySeries, Gathered, rows},
+    gathered::{BySeries, Gathered},
+    head_cells::HeadCells,
 };
 use crate::{
     model::{GranularityIndex, SeriesId, UnixMillis},
     store::{
         catalog::frozen::{self, Frozen},
         documents::{Columns, Documents, DocumentsView, Slot, merge_equal},
-        encoding::lanes::row_and_lane,
         error::StoreError,
         handle::Store,
         head::HeadReader,
@@ -35,7 +35,7 @@ pub(crate) struct LevelView {
     /// The cells in memory that are neither in documents nor in the head.
     pub(super) memory: BySeries,
     /// The cells of the head that are not in documents.
-    pub(super) head: BySeries,
+    pub(super) head: HeadCells,
     pub(super) documents: Box<dyn DocumentsView>,
     /// The histograms in memory that are neither in documents nor in the head.
     pub(super) histograms: HistogramsOfLevel,
@@ -64,7 +64,7 @@ impl Store {
             range,
             series,
             memory: BySeries::default(),
-            head: BySeries::default(),
+            head: HeadCells::Rows(BySeries::default()),
             documents,
             histograms: HistogramsOfLevel::new(),
             head_reader: None,
@@ -80,8 +80,7 @@ impl Store {
             merge_into(&mut view.histograms, key, cell);
         }
         view.memory = memory.by_series(view.series.len());
-        let in_head = self.or_replace_head(view.in_head(&head))?;
-        view.head = in_head.by_series(view.series.len());
+        view.head = self.or_replace_head(view.in_head(&head))?;
         view.head_reader = head.has_histograms.then_some(head);
         Ok(view)
     }
@@ -209,7 +208,9 @@ impl LevelView {
             slots.extend_from_slice(head);
             slots.extend_from_slice(memory);
         }
-        if slots.len() > in_documents {
+        // Usually each slot has one cell.
+        let is_merged = |slots: &[Slot]| slots.is_sorted_by(|slot, next| slot.start < next.start);
+        if slots.len() > in_documents && !is_merged(slots) {
             merge_equal(slots);
             slots.retain(|slot| !slot.cell.is_empty());
         }
@@ -227,33 +228,9 @@ impl LevelView {
         });
     }
 
-    /// Returns the cells of the head that are not in documents.
-    fn in_head(&self, head: &HeadReader) -> Result<Gathered, StoreError> {
-        let mut found = Gathered::default();
-        let slots = head.slots(self.range.clone())?;
-        found.reserve(slots.len().saturating_mul(self.series.len()));
-        for slot in slots {
-            if self.has_absorbed(head.through, slot) {
-                continue;
-            }
-            let slot_rows = head.slot(slot);
-            for (row, series, from) in rows(&self.series) {
-                let wanted = series.iter().fold(0, |all, id| all | 1_u64 << row_and_lane(*id).1);
-                slot_rows.row(row, |cells| {
-                    // The row is verified, so all wanted cells are readable.
-                    let _all = cells.cells(wanted, |lane, cell| {
-                        let before = wanted & ((1 << lane) - 1);
-                        found.push(from + before.count_ones() as usize, slot, cell);
-                    });
-                })?;
-            }
-        }
-        Ok(found)
-    }
-
     /// Returns true when documents already contain the cells of a slot up to a record; see
     /// [`Mark::has_absorbed`].
-    fn has_absorbed(&self, through: u64, slot: i64) -> bool {
+    pub(super) fn has_absorbed(&self, through: u64, slot: i64) -> bool {
         let marks = self.documents.marks();
         let next = marks.partition_point(|(range, _)| range.start <= slot);
         let holder = next.checked_sub(1).and_then(|index| marks.get(index));

@@ -12,6 +12,7 @@
 //! Must never know: the use of the cells.
 
 mod gathered;
+mod head_cells;
 mod kinds;
 pub(crate) mod level;
 mod locations;
