@@ -10,7 +10,7 @@ use super::refusal::Refusal;
 use crate::ingest::memory::{IngestMemory, ReservedMemory};
 
 /// The setting that limits bodies of samples, as sent and decompressed.
-pub(super) const SETTING: &str = "ingest.body_memory_max (a 32nd of it limits a request)";
+pub(super) const SETTING: &str = "ingest.body_memory_max (a request may take a 32nd of it)";
 /// The minimum size of the first decompressed piece.
 const PIECE_BYTES: usize = 64 << 10;
 /// The largest zstd window: 8 MiB, the default limit of zstd's command line.

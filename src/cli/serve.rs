@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::screen::print_error;
 use crate::{
-    config::{Overrides, SettingsSource},
+    config::{Overrides, SettingsSource, bounds},
     daemon::{self, ExitReason, ReloadSources},
     model::with_causes,
     telemetry,
@@ -19,7 +19,7 @@ pub(super) struct ServeArgs {
     settings: SettingsArgs,
 }
 
-/// Check the settings, and print the effective settings
+/// Check the settings, and print the effective settings, and the limits that follow from them
 #[derive(Debug, Args)]
 pub(super) struct CheckConfigArgs {
     #[command(flatten)]
@@ -66,7 +66,11 @@ pub(super) fn serve(args: &ServeArgs) -> anyhow::Result<ExitCode> {
 
 pub(super) fn check_config(args: &CheckConfigArgs) -> anyhow::Result<ExitCode> {
     let settings = args.settings.source().load()?;
-    writeln!(std::io::stdout(), "{}", settings.as_toml.join("\n"))?;
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{}\n# Limits that follow from settings:", settings.as_toml.join("\n"))?;
+    for limit in bounds::derived(&settings) {
+        writeln!(out, "# {limit}")?;
+    }
     settings.notes.iter().for_each(|note| print_error(&format!("warning: {note}")));
     // Perhaps only the daemon's user may read the files, or they are on another machine.
     if let Some(Err(fault)) = settings.tls_files().map(|files| files.read()) {

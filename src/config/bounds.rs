@@ -5,7 +5,10 @@
 
 use std::{num::NonZero, thread::available_parallelism, time::Duration};
 
-use super::Settings;
+use super::{
+    Settings,
+    sections::{DECOMPRESSED_FACTOR, REQUEST_BYTES_MIN},
+};
 use crate::{
     policy::{SnapshotPolicy, TrustRules},
     store::{CheckpointBounds, StoreLimits},
@@ -55,6 +58,13 @@ const SENDER_SERIES_DIVISOR: usize = 5;
 /// The divisor of `limits.series_max` that yields the maximum number of senders, and of hosts, of
 /// each project: an agent defines at least 50 series.
 const SERIES_PER_SENDER: usize = 50;
+/// The least maximum number of senders, and of hosts, of each project, unless there are fewer
+/// series: senders that define few series need room in a small store, too.
+const SENDERS_MIN: usize = 10_000;
+
+/// The number of requests of the maximum size whose bodies, as sent, fit into
+/// `ingest.body_memory_max`: with 256 MiB of memory, a request may have 8 MiB.
+const REQUESTS_IN_MEMORY: usize = 32;
 
 /// The share of `limits.query_memory_max` of each concurrent query. The default of 512 MiB allows
 /// 16 queries at a time; they share half of the cores, so more of them would end no sooner.
@@ -62,6 +72,16 @@ const QUERY_MEMORY: usize = 32 << 20;
 /// The maximum number of concurrent queries, however much memory they have: each HTTP worker may
 /// start as many threads.
 pub const QUERIES_MAX: usize = 1000;
+
+/// Returns the maximum size of a request's body as sent.
+pub fn request_bytes_max(settings: &Settings) -> usize {
+    (settings.ingest.body_memory_max / REQUESTS_IN_MEMORY).max(REQUEST_BYTES_MIN)
+}
+
+/// Returns the maximum size of a decompressed body.
+pub fn decompressed_bytes_max(settings: &Settings) -> usize {
+    request_bytes_max(settings).saturating_mul(DECOMPRESSED_FACTOR)
+}
 
 /// Returns the number of concurrent queries.
 pub fn queries_max(settings: &Settings) -> usize {
@@ -105,9 +125,28 @@ pub fn store_limits(settings: &Settings) -> StoreLimits {
     StoreLimits {
         series_max,
         sender_series_max: series_max.div_ceil(SENDER_SERIES_DIVISOR),
-        senders_max: series_max.div_ceil(SERIES_PER_SENDER),
+        senders_max: series_max.div_ceil(SERIES_PER_SENDER).max(series_max.min(SENDERS_MIN)),
         sender_idle_ms: SENDER_IDLE_MS,
     }
+}
+
+/// Describes the limits that follow from settings, one per line, each with its setting.
+pub fn derived(settings: &Settings) -> Vec<String> {
+    let StoreLimits { series_max: _, sender_series_max, senders_max, sender_idle_ms: _ } =
+        store_limits(settings);
+    let (series, body_memory) = ("limits.series_max", "ingest.body_memory_max");
+    let (points, query_memory) = ("limits.query_points_max", "limits.query_memory_max");
+    [
+        ("series of one sender", sender_series_max, series),
+        ("senders of a project", senders_max, series),
+        ("hosts of a project", senders_max, series),
+        ("bytes of a request", request_bytes_max(settings), body_memory),
+        ("bytes of a decompressed request", decompressed_bytes_max(settings), body_memory),
+        ("series of a query", settings.query_series_max(), points),
+        ("concurrent queries", queries_max(settings), query_memory),
+    ]
+    .map(|(name, max, setting)| format!("{name}: at most {max} (from {setting})"))
+    .into()
 }
 
 fn millis(time: Duration) -> i64 {

@@ -14,10 +14,13 @@ const GRANULARITY: &str = "granularity";
 /// Keys of builds before the first release, and what to use in their place.
 const REPLACED: [(&str, &str); 12] = [
     ("server.workers", "remove it: there is one worker for each core"),
-    ("ingest.request_bytes_max", "remove it: a request may take a 32nd of body_memory_max"),
+    (
+        "ingest.request_bytes_max",
+        "remove it: it follows from body_memory_max, a 32nd, at least 1 MiB",
+    ),
     ("ingest.ha_failover", "name the time in ha_senders, such as { \"statsd-\" = \"30s\" }"),
     ("limits.sender_series_max", "remove it: a sender may define a fifth of series_max"),
-    ("limits.senders_max", "remove it: it follows from series_max, a sender for every 50"),
+    ("limits.senders_max", "remove it: it follows from series_max, a 50th, at least 10,000"),
     ("limits.query_series_max", "remove it: it follows from query_points_max, a 40th"),
     ("limits.queries_max", "remove it: one query may run for every 32 MiB of query_memory_max"),
     ("graphite.pickle_listen", "name it in graphite.listen, such as \"pickle://127.0.0.1:2004\""),

@@ -24,6 +24,13 @@ use crate::{
     telemetry::LogFormat,
 };
 
+/// The least maximum size of a request, as sent: the size up to which agents fill their requests.
+pub(super) const REQUEST_BYTES_MIN: usize = 1 << 20;
+/// The maximum ratio of a decompressed body to the size limit of a request.
+pub(super) const DECOMPRESSED_FACTOR: usize = 4;
+/// The least value of `ingest.body_memory_max`: a decompressed request takes at most half of it.
+const BODY_MEMORY_MIN: usize = 2 * DECOMPRESSED_FACTOR * REQUEST_BYTES_MIN;
+
 /// All sections with their keys.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -279,7 +286,7 @@ impl Sections {
         let Self { server, ingest, limits, .. } = self;
         for (key, value, min) in [
             ("server.connections_max", server.connections_max, 1),
-            ("ingest.body_memory_max", ingest.body_memory_max, 1024 * REQUESTS_IN_MEMORY),
+            ("ingest.body_memory_max", ingest.body_memory_max, BODY_MEMORY_MIN),
             ("limits.series_max", limits.series_max, 1),
             ("limits.query_points_max", limits.query_points_max, 1),
             ("limits.query_memory_max", limits.query_memory_max, 1 << 20),
@@ -294,10 +301,3 @@ impl Sections {
         }
     }
 }
-
-/// The number of requests of the maximum size whose bodies, as sent, fit into
-/// `ingest.body_memory_max`: with 256 MiB of memory, a request may have 8 MiB.
-pub(super) const REQUESTS_IN_MEMORY: usize = 32;
-/// The maximum ratio of a decompressed body to the size limit of a request. It is far below
-/// [`REQUESTS_IN_MEMORY`], so one request never takes all memory.
-pub(super) const DECOMPRESSED_FACTOR: usize = 4;

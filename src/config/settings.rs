@@ -12,10 +12,7 @@ use super::{
     projects::{ProjectSettings, projects},
     publish::{PublishSettings, publish},
     retention::{check_projects, retention_rules},
-    sections::{
-        DECOMPRESSED_FACTOR, Distribution, Ingest, Level, Project, REQUESTS_IN_MEMORY, Sections,
-        Tls,
-    },
+    sections::{Distribution, Ingest, Level, Project, Sections, Tls},
     tls::{check_graphite_clients, check_tls, client_scopes, trusted_proxies},
 };
 use crate::{
@@ -198,16 +195,6 @@ impl Settings {
     /// send keys to them without encryption.
     pub fn exposure(&self) -> BTreeMap<&'static str, String> {
         exposure::warnings(&self.sections, &self.trusted_proxies)
-    }
-
-    /// Returns the maximum size of a request's body as sent.
-    pub fn request_bytes_max(&self) -> usize {
-        self.ingest.body_memory_max / REQUESTS_IN_MEMORY
-    }
-
-    /// Returns the maximum size of a decompressed body.
-    pub fn decompressed_bytes_max(&self) -> usize {
-        self.request_bytes_max().saturating_mul(DECOMPRESSED_FACTOR)
     }
 
     /// Returns the maximum number of series of a query.

@@ -1,6 +1,6 @@
 //! Tests of settings that are read from texts.
 
-use super::{Overrides, Settings, load, load::read};
+use super::{Overrides, Settings, bounds, load, load::read};
 use crate::{alerts::Http, config, model::GranularitySet};
 
 fn with(text: &str) -> Result<Settings, String> {
@@ -97,6 +97,23 @@ fn every_fault_is_reported_with_its_key() {
     }
     let message = with("[[granularity]]\nslot='1m'\ndocument='1h'\npartition='6h'\nretention='1h'");
     assert!(message.unwrap_err().contains("use 6h or more"));
+}
+
+#[test]
+fn derived_limits_have_floors() {
+    const MIB: usize = 1 << 20;
+    let limits = |text: &str| {
+        let settings = with(text).unwrap();
+        let senders_max = bounds::store_limits(&settings).senders_max;
+        let request_bytes = bounds::request_bytes_max(&settings);
+        (senders_max, request_bytes, bounds::decompressed_bytes_max(&settings))
+    };
+    assert_eq!(limits(""), (100_000, 8 * MIB, 32 * MIB));
+    let small = "[limits]\nseries_max = 20_000\n[ingest]\nbody_memory_max = 8_388_608";
+    assert_eq!(limits(small), (10_000, MIB, 4 * MIB));
+    assert_eq!(limits("limits.series_max = 300").0, 300);
+    let too_small = with("ingest.body_memory_max = 8_388_607").unwrap_err();
+    assert!(too_small.contains("use 8388608 or more"), "{too_small}");
 }
 
 #[test]

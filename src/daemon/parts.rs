@@ -259,8 +259,8 @@ fn snapshot_settings(settings: &Settings) -> SnapshotSettings {
 
 fn bodies(settings: &mut LiveSettings) -> Bodies {
     let limits = settings.derive(|settings| BodyLimits {
-        request_bytes_max: settings.request_bytes_max(),
-        decompressed_bytes_max: settings.decompressed_bytes_max(),
+        request_bytes_max: bounds::request_bytes_max(settings),
+        decompressed_bytes_max: bounds::decompressed_bytes_max(settings),
     });
     let memory = IngestMemory::default();
     let shared = memory.clone();

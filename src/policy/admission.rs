@@ -111,8 +111,8 @@ impl RefusalReason {
                  administrator to raise series_max of the project in security.projects"
             }
             Self::SenderLimit => {
-                "the project has a sender for every 50 of the maximum number of series: raise \
-                 limits.series_max, or remove senders"
+                "the project has its maximum number of senders: remove senders, or raise \
+                 limits.series_max"
             }
             Self::StaleNumber => {
                 "the batch's seq is too far behind the sender's latest, or its epoch is older than \

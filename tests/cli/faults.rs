@@ -83,7 +83,7 @@ fn a_second_daemon_on_the_same_data_is_refused() {
 
 #[test]
 fn an_error_names_its_location_and_affects_no_other_sample() {
-    let daemon = Daemon::start("ingest.body_memory_max = 131072");
+    let daemon = Daemon::start("ingest.body_memory_max = 8_388_608");
     let check = |media_type: &str, body: &[u8], status: u16, part: &str| {
         let answer = daemon.post(media_type, body);
         let message = answer.body["message"].as_str().unwrap_or_default().to_owned();
@@ -98,9 +98,9 @@ fn an_error_names_its_location_and_affects_no_other_sample() {
     check("application/vnd.granary.packed", b"GP\x09\x01", 400, "version 9");
     check(
         "application/json",
-        &[b' '; 5000],
+        &vec![b' '; 1_048_577],
         413,
-        "more than 4096 bytes: send smaller requests or raise ingest.body_memory_max",
+        "more than 1048576 bytes: send smaller requests or raise ingest.body_memory_max",
     );
     let unknown = json!({"agent": "a", "epoch": 1, "seq": 1, "samples": [{"ref": 3, "value": 1}]});
     check("application/json", unknown.to_string().as_bytes(), 409, "ref 3");

@@ -16,7 +16,7 @@ use crate::{
 
 const LOW_LIMITS: &str = "
 server.client_timeout = '1s'
-ingest.body_memory_max = 131072
+ingest.body_memory_max = 8_388_608
 limits.series_max = 100
 limits.query_points_max = 160
 ";
@@ -40,7 +40,7 @@ fn counter_value(daemon: &Daemon, line: &str) -> u64 {
 #[test]
 fn series_and_senders_are_limited_and_existing_ones_continue() {
     let daemon = Daemon::start(LOW_LIMITS);
-    // A sender may define 20 of the 100 series, and a project may have two senders with numbers.
+    // A sender may define 20 of the 100 series, and a project may have a sender for each series.
     let answer = send(&daemon, "a", 0..21).1;
     assert_eq!(answer["refused"], json!({"sender_series_limit": 1}));
     assert_eq!(answer["examples"][0]["series"], "m20");
@@ -50,6 +50,9 @@ fn series_and_senders_are_limited_and_existing_ones_continue() {
         assert_eq!(daemon.post_json(&batch).body["accepted"], 20, "{first}");
     }
     assert_eq!(send(&daemon, "b", 19..21).1["refused"], json!({"series_limit": 1}));
+    for number in 2..100 {
+        assert_eq!(send(&daemon, &format!("agent-{number}"), 0..1).1["accepted"], 1, "{number}");
+    }
     let (status, refused) = send(&daemon, "c", 0..2);
     assert_eq!((status, &refused["error"]), (503, &json!("sender_limit")));
     let message = refused["message"].as_str().unwrap();
@@ -151,9 +154,10 @@ fn names_tags_and_values_are_limited() {
 fn bodies_are_limited_in_size_time_and_memory() {
     /// Their bodies take more than all memory.
     const CLIENTS: usize = 48;
+    const SENT_BYTES: usize = 500_000;
     let daemon = Daemon::start(LOW_LIMITS);
-    assert_eq!(daemon.post("application/bson", &[0; 5000]).status, 413);
-    let bomb = zstd::encode_all(&vec![0_u8; 1 << 20][..], 3).unwrap();
+    assert_eq!(daemon.post("application/bson", &vec![0; (1 << 20) + 1]).status, 413);
+    let bomb = zstd::encode_all(&vec![0_u8; (4 << 20) + 1][..], 3).unwrap();
     let request = client().post(format!("{}/api/v1/ingest", daemon.url));
     let response = request.content_type("application/bson").header("Content-Encoding", "zstd");
     let mut response = response.send(&bomb[..]).unwrap();
@@ -162,13 +166,13 @@ fn bodies_are_limited_in_size_time_and_memory() {
     assert!(message.contains("ingest.body_memory_max"), "{message}");
     // These clients stop in the middle of a body: their memory counts, and they time out.
     let head = "POST /api/v1/ingest HTTP/1.1\r\nHost: x\r\nContent-Type: application/bson\r\n\
-                Content-Length: 4000\r\n\r\n";
+                Content-Length: 500001\r\n\r\n";
     let mut silent: Vec<_> = (0..CLIENTS)
         .map(|_| {
             let mut stream = TcpStream::connect(daemon.url.trim_start_matches("http://")).unwrap();
             stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
             stream.write_all(head.as_bytes()).unwrap();
-            stream.write_all(&[b' '; 3900]).unwrap();
+            stream.write_all(&vec![b' '; SENT_BYTES]).unwrap();
             stream
         })
         .collect();

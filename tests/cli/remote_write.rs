@@ -219,13 +219,13 @@ fn version_2_has_symbols_kinds_units_and_created_times() {
 
 #[test]
 fn an_unreadable_request_is_refused_with_the_reason() {
-    let daemon = Daemon::start("ingest.body_memory_max = 262144");
+    let daemon = Daemon::start("ingest.body_memory_max = 8_388_608");
     let broken = write(&daemon, V1, &[0x0a, 0xff, 0x01]);
     assert_eq!(broken.status, 400);
     assert!(broken.body.contains("longer than its message"), "{}", broken.body);
     let other = write(&daemon, "application/x-protobuf;proto=other.Message", &[]);
     assert_eq!(other.status, 415, "{}", other.body);
-    let bomb = write(&daemon, V1, &vec![0; 100_000]);
+    let bomb = write(&daemon, V1, &vec![0; 5 << 20]);
     assert_eq!(bomb.status, 413, "{}", bomb.body);
     assert_eq!(write(&daemon, V1, &[]).status, 204);
 }

@@ -59,7 +59,7 @@ fn a_forged_sender_locks_no_agent_out() {
 
 #[test]
 fn a_full_store_asks_new_senders_to_wait_until_some_are_removed() {
-    let mut daemon = Daemon::start("limits.series_max = 150");
+    let mut daemon = Daemon::start("limits.series_max = 3");
     for agent in ["a", "b", "c"] {
         assert_eq!(daemon.post_json(&batch(agent, 1, 1)).status, 200);
     }
@@ -137,6 +137,48 @@ fn a_batch_counts_once_whether_it_is_packed_or_not() {
     assert_eq!(points.iter().filter_map(|point| point[1].as_f64()).sum::<f64>(), 7.0);
     let answer = client().post(format!("{}/api/v1/ingest", daemon.url)).send_empty().unwrap();
     assert_eq!(answer.headers()["accept-post"], PACKED_MEDIA_TYPE, "{}", answer.status());
+}
+
+/// Returns a hundred rounds of a thousand series, with values that do not compress.
+fn large_rounds() -> Vec<Batch> {
+    let definition = |reference| SeriesDefinition {
+        reference,
+        metric: format!("m{reference}"),
+        kind: Kind::Gauge,
+        ..SeriesDefinition::default()
+    };
+    let now = jiff::Timestamp::now().as_millisecond();
+    let mut definitions = (1..=1000).map(definition).collect();
+    let mut round = |seq: u64| {
+        let mut random = [0; 8000];
+        getrandom::fill(&mut random).unwrap();
+        let (numbers, _) = random.as_chunks();
+        Batch {
+            agent: "web1".to_owned(),
+            epoch: 5,
+            seq,
+            series: std::mem::take(&mut definitions),
+            refs: (1..=1000).collect(),
+            times: vec![now - 10_000 * (100 - seq as i64)],
+            values: numbers.iter().map(|bytes| u64::from_le_bytes(*bytes) as f64).collect(),
+            ..Batch::default()
+        }
+    };
+    (1..=100).map(&mut round).collect()
+}
+
+#[test]
+fn the_least_memory_of_bodies_has_room_for_the_largest_request_of_agents() {
+    let daemon = Daemon::start("ingest.body_memory_max = 8_388_608");
+    let body = pack(&large_rounds());
+    assert!((700_000..=1 << 20).contains(&body.len()), "{}", body.len());
+    let compressed = zstd::encode_all(&body[..], 1).unwrap();
+    let request = client().post(format!("{}/api/v1/ingest", daemon.url));
+    let request = request.content_type(PACKED_MEDIA_TYPE).header("Content-Encoding", "zstd");
+    let mut response = request.send(&compressed[..]).unwrap();
+    let answer = response.body_mut().read_to_string().unwrap();
+    assert_eq!(response.status(), 200, "{answer}");
+    assert!(answer.contains("\"accepted\":100000"), "{answer}");
 }
 
 #[test]

@@ -24,6 +24,26 @@ fn settings_that_cannot_work_are_refused_with_the_remedy() {
 }
 
 #[test]
+fn limits_that_follow_from_settings_are_shown() {
+    let output = granary()
+        .arg("check-config")
+        .env("GRANARY__LIMITS__SERIES_MAX", "20000")
+        .env("GRANARY__INGEST__BODY_MEMORY_MAX", "16777216")
+        .output()
+        .unwrap();
+    let shown = String::from_utf8(output.stdout).unwrap();
+    for line in [
+        "# series of one sender: at most 4000 (from limits.series_max)",
+        "# senders of a project: at most 10000 (from limits.series_max)",
+        "# bytes of a request: at most 1048576 (from ingest.body_memory_max)",
+        "# concurrent queries: at most 16 (from limits.query_memory_max)",
+    ] {
+        assert!(shown.lines().any(|shown_line| shown_line == line), "{line} in {shown}");
+    }
+    assert!(shown.parse::<toml::Table>().is_ok(), "{shown}");
+}
+
+#[test]
 fn the_environment_overrides_the_file_and_flags_override_both() {
     let output = granary()
         .args(["check-config", "--listen", "127.0.0.1:3"])

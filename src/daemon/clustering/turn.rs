@@ -1,4 +1,4 @@
-//! One membership of a node: it follows the log, and then perhaps holds the store.
+//! One membership of a node: it follows the log, and may hold the store after that.
 //!
 //! Must never know: the protocol of the log.
 
@@ -20,7 +20,7 @@ use crate::{
         self, ClusterControl, Follower, ForwardLimits, Forwarder, Membership, Node, Phase,
         forward::FORWARDED_MAX, shards::FIRST,
     },
-    config::Settings,
+    config::{Settings, bounds},
     daemon::{
         Daemon, End, ExitReason,
         binding::Addresses,
@@ -52,7 +52,7 @@ enum Followed {
     Again(Option<Box<CheckedSettings>>),
 }
 
-/// One membership: the node follows, and then perhaps holds.
+/// One membership: the node follows the log, and may hold the store after that.
 pub(super) struct Turn<'a> {
     pub(super) node: &'a Node,
     pub(super) addresses: &'a Addresses,
@@ -292,7 +292,7 @@ impl Turn<'_> {
 
 fn forward_limits(settings: &Settings) -> ForwardLimits {
     ForwardLimits {
-        body_bytes_max: settings.request_bytes_max(),
+        body_bytes_max: bounds::request_bytes_max(settings),
         client_timeout: settings.server.client_timeout,
         response_timeout: settings.limits.query_timeout + RESPONSE_MARGIN,
     }

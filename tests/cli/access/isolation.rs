@@ -245,7 +245,7 @@ fn the_state_of_the_daemon_needs_rights_in_all_projects() {
 
 #[test]
 fn the_senders_of_a_project_take_no_room_from_others() {
-    let settings = format!("limits.series_max = 100\n{SETTINGS}");
+    let settings = format!("limits.series_max = 2\n{SETTINGS}");
     let guarded = Guarded::start_with(&settings);
     let [red, blue] = ["red", "blue"].map(|name| Tenant::new(&guarded, name));
     let send = |tenant: &Tenant, agent: &str| {
