@@ -4,6 +4,7 @@
 //! Must never know: when a partition's time is over.
 
 mod layers;
+mod portion;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,6 +12,7 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
+use portion::Portion;
 use redb::{AccessGuard, ReadableTable, StorageError};
 
 use super::{
@@ -36,10 +38,6 @@ use crate::{
     },
 };
 
-/// Open documents stay open next to segments if their bytes, times this number, are less than the
-/// bytes of the segments.
-const OPEN_PART: u64 = 8;
-
 /// An open document with its key.
 type Entry<'a> = Result<(AccessGuard<'a, u64>, AccessGuard<'a, &'static [u8]>), StorageError>;
 
@@ -50,14 +48,6 @@ pub(crate) struct FoldSizes {
     pub(crate) bytes_min: u64,
     /// The maximum size of the blocks of a tile of histograms.
     pub(crate) tile_bytes_max: usize,
-}
-
-/// The documents that become one segment.
-struct Portion {
-    /// A reader that returns only these documents.
-    reader: PartitionReader,
-    /// The time span of these documents.
-    span: Range<UnixMillis>,
 }
 
 /// The outcome of filling a segment.
@@ -277,40 +267,6 @@ impl Partition {
 }
 
 impl PartitionReader {
-    /// Returns the documents to fold into one segment; `None` when that would save neither bytes
-    /// nor files.
-    fn portion_to_fold(self, stage: Stage, bytes_min: u64) -> Result<Option<Portion>, StoreError> {
-        let grid = &self.partition.grid;
-        if self.is_worth_folding(stage, bytes_min)? {
-            let span = grid.id.start..grid.end;
-            return Ok(Some(Portion { reader: self, span }));
-        }
-        let numbers = self.layers_to_merge(stage != Stage::Busy, bytes_min);
-        let replaced = || self.named.iter().filter(|entry| numbers.contains(&entry.number));
-        let (Some(from), Some(to)) =
-            (replaced().map(|entry| entry.from).min(), replaced().map(|entry| entry.to).max())
-        else {
-            return Ok(None);
-        };
-        let at = |seconds: u32| grid.id.start.plus(i64::from(seconds) * 1000);
-        let span = at(from)..at(to);
-        Ok(Some(Portion { reader: self.only(&numbers), span }))
-    }
-
-    /// Returns whether folding all documents would save bytes or files.
-    fn is_worth_folding(&self, stage: Stage, bytes_min: u64) -> Result<bool, StoreError> {
-        let open = self.open_bytes()? + self.histogram_bytes()?;
-        let sealed: u64 = self.segments.iter().map(|segment| segment.bytes()).sum();
-        let bytes_min = bytes_min.max(sealed / OPEN_PART);
-        let is_small = open < bytes_min;
-        Ok(match (stage, self.segments.len()) {
-            (Stage::Busy, _) => false,
-            (Stage::Over, 0) => open > 0,
-            (Stage::Quiet, _) | (Stage::Over, 1) => !is_small,
-            (Stage::Over, _) => true,
-        })
-    }
-
     /// Returns the open documents; empty for a reader that is restricted to segments.
     fn open_documents(&self) -> Result<impl Iterator<Item = Entry<'_>>, StoreError> {
         let partition = &self.partition;
