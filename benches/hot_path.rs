@@ -1,7 +1,7 @@
 //! The steps of every sample, and for comparison the bare work of the machine: copying, hashing and
 //! writing the same number of bytes. docs/performance.md has the ratios.
 #![allow(missing_docs, reason = "criterion's macros make undocumented functions")]
-#![allow(clippy::unwrap_used, reason = "a bench that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a benchmark that cannot continue has failed")]
 
 use std::{fs::File, hint::black_box, io::Write, os::unix::fs::FileExt, sync::Arc};
 

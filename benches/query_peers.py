@@ -27,7 +27,7 @@ HISTORY = {
     "d: sum of 10 hosts, 30 d at 1h": (
         'sum(avg_over_time(bench_gauge_00{device="d3",host=~"bench-0000."}[1h]))', 30 * DAY, 3600),
 }
-# Without a length, the query is evaluated at the end only.
+# Without a length, the query is only evaluated at the end.
 FLEET = {
     "a: sum of rates of 1,000, 8 min": (
         'sum by (datacenter) (rate(bench_counter_00_total{device="d0"}[2m]))', 480, 15),

@@ -12,7 +12,7 @@ extern crate self as granary;
 #[cfg(test)]
 #[path = "../tests/support/faulty/mod.rs"]
 #[expect(dead_code, reason = "the simulation needs more of it")]
-#[allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#[allow(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 mod faulty;
 #[cfg(test)]
 #[path = "../tests/support/setup.rs"]

@@ -96,7 +96,10 @@ impl KeyCaller {
     ) -> Result<KeyRecord, String> {
         let mut record = present.clone();
         record.renew((self.digest, digest), now).map_err(|()| {
-            format!("the key {:?} is rotated with `granary key rotate` only", self.key.record.name)
+            format!(
+                "the key {:?} cannot be renewed by its holder: rotate it with `granary key rotate`",
+                self.key.record.name
+            )
         })?;
         Ok(record)
     }
@@ -186,8 +189,8 @@ impl KeySet {
         Ok(KeyCaller { key: key.clone(), digest, id })
     }
 
-    /// Returns true if the key of an earlier check is still valid: a rotation, a revocation or the
-    /// end of its time may have ended it.
+    /// Returns true if the key of an earlier check is still valid: it may have been rotated or
+    /// revoked, or have expired.
     pub fn is_valid(&self, caller: &KeyCaller, now: UnixMillis) -> bool {
         self.by_id.get(&caller.id).is_some_and(|key| {
             bool::from(key.fits(&caller.digest, now)) && key.record.is_current(now)

@@ -63,7 +63,8 @@ impl Person {
     }
 }
 
-/// Returns a provider's text as a display name; empty when the text is not fit to be shown.
+/// Returns a provider's text as a display name; empty when the text is too long, or
+/// contains control characters.
 pub fn display_name(text: &str) -> String {
     let text = text.trim();
     let is_fit =

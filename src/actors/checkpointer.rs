@@ -24,7 +24,7 @@ const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
 /// The interval between two measurements of disk space.
 const SPACE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The number of checkpoints in the history.
+/// The maximum number of checkpoints in the history.
 const HISTORY_MAX: usize = 20;
 
 /// The history of checkpoints. Clones are cheap.
@@ -92,7 +92,7 @@ pub struct Checkpointer {
 /// The trigger of the next checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Trigger {
-    /// The interval, at most, counted from the end of the last checkpoint.
+    /// The interval, or less, has passed since the end of the last checkpoint.
     Interval,
     /// A request.
     Requested,
@@ -101,7 +101,7 @@ enum Trigger {
 }
 
 impl Trigger {
-    /// Returns the turn after a checkpoint of this turn.
+    /// Returns the trigger of the checkpoint after this one.
     fn next(self, is_done: bool) -> Self {
         match self {
             _ if is_done => Self::Interval,

@@ -155,7 +155,7 @@ impl Handler<Stop> for Preallocator {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+    #![allow(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
     use super::*;
     use crate::{

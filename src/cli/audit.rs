@@ -38,7 +38,7 @@ pub(super) struct AuditArgs {
     /// Only records before this number, to show older ones
     #[arg(long, value_name = "NUMBER")]
     before: Option<u64>,
-    /// Print one JSON object a line, for log shippers
+    /// Print one JSON object per line, for log shippers
     #[arg(long, conflicts_with = "json")]
     lines: bool,
 }

@@ -16,7 +16,7 @@ use crate::{
     model::{UnixMillis, with_noun},
 };
 
-/// List the metrics, tags and senders with the most series, and what they were yesterday
+/// List the metrics, tags and senders with the most series, now and yesterday
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -11,7 +11,7 @@ use crate::{
     kept::{KeptSetting, ReloadAnswer, SettingChange, SettingsAnswer},
 };
 
-/// Compare the settings of a running daemon with a file, or with what a reload would read
+/// Compare the settings of a running daemon with a file, or with those that a reload would read
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -12,7 +12,7 @@ use crate::{
     store::{self, StoreHome},
 };
 
-/// Let a data directory change between an embedded daemon and a cluster
+/// Convert a data directory of an embedded daemon for a cluster, or back
 ///
 /// Stop the daemon first. All samples, series and objects stay: the command compares every level
 /// before and after. Only the directory of the node that held the store last becomes embedded,

@@ -41,7 +41,7 @@ use std::{path::PathBuf, process::ExitCode};
 use anyhow::Context;
 use clap::{CommandFactory, Parser, Subcommand};
 
-/// A monitoring store that keeps every sample pre-aggregated at 1m, 5m, 1h and 1d.
+/// A monitoring store that aggregates every sample at 1m, 5m, 1h and 1d.
 #[derive(Debug, Parser)]
 #[command(version, about, arg_required_else_help = true)]
 struct Cli {

@@ -30,7 +30,7 @@ use crate::{
 #[command(after_help = "\
 Roles: viewer (query), editor (also change dashboards, annotations and silences), admin (also delete data,
 manage keys and users). With --project '*', a role is for all projects; its admin also operates the daemon.
-The password is asked for, or read from standard input.
+The command asks for the password, or reads it from standard input.
 
 Examples:
   granary user add ann --role editor

@@ -14,7 +14,7 @@ use crate::{
     telemetry::ClusterMetrics,
 };
 
-/// The metrics of a node. Each membership counts from zero; the metrics go on. Clones are cheap.
+/// The metrics of a node. Each membership counts from zero; the metrics continue. Clones are cheap.
 #[derive(Debug, Clone)]
 pub struct NodeMetrics {
     /// The metrics.

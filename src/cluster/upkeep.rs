@@ -19,7 +19,7 @@ use crate::{
     store::{CheckpointBounds, Store, StoreError},
 };
 
-/// The interval at which the thread looks for work.
+/// The interval at which the thread checks whether work is due.
 const TICK: Duration = Duration::from_secs(1);
 /// The interval between searches for partitions that can be sealed or are expired.
 const PARTITIONS_INTERVAL: Duration = Duration::from_secs(60);

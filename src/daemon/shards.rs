@@ -103,7 +103,7 @@ impl OtherShards {
 }
 
 async fn is_set(mut stops: watch::Receiver<bool>) {
-    // A sender that is gone stops, too.
+    // The shards also stop when the sender was dropped.
     drop(stops.wait_for(|stops| *stops).await);
 }
 
@@ -152,7 +152,7 @@ impl Shard {
         }
     }
 
-    /// One membership: the node follows, and then perhaps holds.
+    /// One membership: the node follows the log, and may hold the shard after that.
     async fn turn(&self, stops: &watch::Receiver<bool>) -> anyhow::Result<()> {
         let (node, shard) = (self.node.clone(), self.number);
         let settings = upkeep(&self.settings.borrow());
@@ -289,7 +289,8 @@ impl Holding {
         self.settings.replace(settings_of(settings, &self.settings.granularities));
     }
 
-    /// Ends the roles in order; another node can take the shard when what waits is committed.
+    /// Ends the roles in order; another node can take the shard when the waiting batches are
+    /// committed.
     async fn stop(self, membership: &Membership) {
         let Self { mut roles, projects, arbiters, watcher, .. } = self;
         let step = bounds::SHUTDOWN_TIMEOUT / 4;

@@ -151,7 +151,7 @@ fn with_remedy(cause: StoreError) -> anyhow::Error {
     if damaged {
         return error.context(
             "the journal is damaged and nothing was changed; create a new data directory from a \
-             snapshot with `granary restore`, or check what is left with `granary verify`",
+             snapshot with `granary restore`, or check the remaining files with `granary verify`",
         );
     }
     error

@@ -60,9 +60,9 @@ impl HistogramReading {
         Histogram { hint: ResetHint::Unknown, ..increase }
     }
 
-    /// Returns true if the counter was reset in between. The sender's knowledge that there was no
-    /// reset does not count: it refers to the sample before, which may have been lost, and an
-    /// increase must not be negative.
+    /// Returns true if the counter was reset in between. A sender's claim that there was no reset
+    /// is ignored: it refers to the previous sample, which may have been lost, and an increase must
+    /// not be negative.
     fn was_reset_since(&self, before: &Self) -> bool {
         if self.histogram.hint == ResetHint::NotReset {
             return self.whole().detect_reset(&before.histogram);
@@ -94,10 +94,10 @@ impl HistogramReadings {
 
     /// Returns the approximate bytes of the readings.
     pub fn bytes(&self) -> usize {
-        let own = |known: &HistogramReading| {
+        let reading_bytes = |known: &HistogramReading| {
             size_of::<HistogramReading>() - size_of::<Histogram>() + known.histogram.bytes()
         };
-        self.0.iter().map(own).sum()
+        self.0.iter().map(reading_bytes).sum()
     }
 
     /// Adds a reading of a histogram that began at `start`, Unix milliseconds, 0 if unknown.

@@ -141,8 +141,8 @@ impl Retries {
 mod tests {
     use super::*;
 
-    /// Sends each group once within a few seconds to an integration that accepts what `takes`
-    /// accepts; returns the delivered groups.
+    /// Sends each group once within a few seconds to an integration that accepts the groups
+    /// for which `accepts` is true; returns the delivered groups.
     fn delivered(
         retries: &mut Retries,
         pending: &mut Vec<&'static str>,

@@ -21,7 +21,7 @@ pub struct MeasuredDocuments {
     pub series: u64,
     /// The compressed bytes of the larger of the last two document periods; 0 before the first one.
     pub last: u64,
-    /// True before two periods have documents: the first one may have samples of its end only.
+    /// True before two periods have documents: the first one may only have samples of its end.
     pub is_young: bool,
     /// The bytes that are reserved for the next turn.
     pub reserved: u64,
@@ -136,7 +136,7 @@ mod tests {
         // Measured bytes replace the estimate.
         let measured = of([Some(9 * MIB), None, None, None], 50_000, 0);
         assert_eq!(measured[0].bytes / MIB, 9);
-        // The first period may have samples of its end only.
+        // The first period may only have samples of its end.
         let of_one = |last| {
             let minute = &GranularitySet::default().as_slice()[0].clone();
             let written = MeasuredDocuments { series: 50_000, last, is_young: true, reserved: 0 };

@@ -13,7 +13,7 @@
 //! shards. The simulation runs the same roles under late, lost and repeated commands, kills, sleeps
 //! and rollbacks, and shows that each known weakening of the protocol breaks an invariant.
 //!
-//! `src/cluster` of the daemon uses one shard. Missing: a digest record at intervals. Must never
+//! `src/cluster` of the daemon runs the shards of a node. Missing: a digest record at intervals. Must never
 //! know: what the bytes of a record mean.
 
 #![allow(

@@ -11,8 +11,8 @@ pub struct ShardFault(pub String);
 
 /// The log that a replica follows, as the replica's disk remembers it.
 ///
-/// Numbers alone do not tell logs apart: another database, a database that was made anew, and one
-/// that was restored from a backup have entries with the same numbers.
+/// Numbers alone do not distinguish logs: another database, a database that was created again, and
+/// a database that was restored from a backup have entries with the same numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Origin {
     /// The identity of the log.

@@ -33,7 +33,7 @@ mod error;
 #[cfg(test)]
 #[path = "../../tests/support/faulty/mod.rs"]
 #[expect(dead_code, reason = "the simulation needs more of it")]
-#[allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#[allow(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 pub(crate) mod faulty;
 mod file;
 mod followed;

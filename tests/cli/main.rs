@@ -1,5 +1,5 @@
 //! The real binaries: their output, and kill -9.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot continue has failed")]
 #![allow(clippy::print_stderr, reason = "tests say what they skip and how to repeat them")]
 
 mod access;

@@ -1,5 +1,5 @@
 //! Tests of the library: the store against an oracle, simulated time, the house rules.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot continue has failed")]
 
 mod batch_numbers;
 mod budget;

@@ -25,7 +25,7 @@ fn debug_rule() -> RetentionRule {
     retention_rule(("debug", "debug_.*"), &[("1m", None)], &GranularitySet::default())
 }
 
-/// Returns series of a metric with hosts of these numbers.
+/// Returns series of a metric, one for each of these hosts.
 fn many(metric: &str, hosts: std::ops::Range<u32>) -> Vec<SeriesInfo> {
     let of_host = |host: u32| series(metric, &[("host", &host.to_string())], Kind::Gauge);
     hosts.map(of_host).collect()

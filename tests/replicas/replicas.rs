@@ -5,7 +5,7 @@
 //! tests need `secantusdb`, which `.ci/run` installs, so they are ignored by default:
 //! `cargo test --workspace --test replicas -- --ignored`. `GRANARY_REPLICA_SECONDS` sets the
 //! length of the test with kills.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot continue has failed")]
 #![allow(clippy::print_stderr, reason = "tests print their figures")]
 
 mod client;

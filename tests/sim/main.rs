@@ -6,7 +6,7 @@
 //! answer equals the answer of the oracle. `GRANARY_SIM_SEED` replays one history,
 //! `GRANARY_SIM_HISTORIES` sets the number of histories.
 #![allow(clippy::print_stderr, reason = "a replayed history prints its steps")]
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot continue has failed")]
 
 mod clock;
 #[path = "../support/counters.rs"]

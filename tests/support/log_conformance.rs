@@ -11,7 +11,7 @@ pub(crate) trait LogMedium {
     /// Opens the log, after a crash, too. Faults have ended.
     fn open(&mut self) -> Box<dyn RecordLog>;
 
-    /// Makes the outcome of an append unknown: one of the next appends, or none.
+    /// Makes the outcome of one of the next appends unknown, or of no append.
     fn fail(&mut self, rng: &mut Rng);
 
     /// Ends the process of the writer, perhaps with a loss of power.
@@ -123,7 +123,7 @@ fn survives_faults(medium: &mut dyn LogMedium, rng: &mut Rng) {
         let mut outcome = log.append(next.0, &next.1);
         while let Err(fault) = outcome {
             assert!(matches!(fault, LogFault::Unknown { .. } | LogFault::Store(_)), "{fault:?}");
-            // What the log shows is durable.
+            // A record that was read is durable.
             let shown = read(&mut *log, 0).map_or(0, |shown| shown.len());
             if rng.bool() {
                 drop(log);

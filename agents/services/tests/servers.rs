@@ -1,5 +1,5 @@
 //! Rounds against real servers from Debian's packages.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot continue has failed")]
 
 use std::{
     collections::BTreeMap,

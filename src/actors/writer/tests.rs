@@ -1,5 +1,5 @@
 //! The writer and a checkpointer on a medium that fails.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot continue has failed")]
 
 use std::time::Duration;
 

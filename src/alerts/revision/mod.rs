@@ -131,7 +131,7 @@ fn plan<'a>(
     {
         return None;
     }
-    // The queries of templates are answered for one time only.
+    // The queries of templates are only answered for one time.
     let is_same = episode.version != 0
         && episode.version == group.version_of(rule)
         && !rule.labels.values().any(|text| text.contains("query"));

@@ -191,7 +191,7 @@ impl AccessParts {
         !self.is_on || self.admit(Right::Operate, request).is_ok()
     }
 
-    /// Returns true while the caller of a stream, such as a tail, may go on: its key was neither
+    /// Returns true while the caller of a stream, such as a tail, may continue: its key was neither
     /// revoked nor replaced, and has not expired, or its session has not ended.
     pub(super) fn still_admits(&self, caller: Option<&Caller>) -> bool {
         let now = self.clock.now();

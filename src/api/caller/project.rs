@@ -71,7 +71,7 @@ impl AccessParts {
     }
 }
 
-/// Returns the refusal of a caller that may not use the named project, or none at all.
+/// Returns the refusal of a caller that may not use the named project, or may not use any project.
 fn no_project(caller: &Caller, named: Option<&str>) -> AccessRefusal {
     let (kind, name, own) = (caller.kind(), caller.name().to_owned(), caller.project());
     match (&own, named) {

@@ -36,7 +36,7 @@ pub(super) struct Received {
 }
 
 impl Received {
-    /// Returns the response. Its body breaks off when `goes_on` returns false: a holder whose machine
+    /// Returns the response. Its body ends early when `goes_on` returns false: a holder whose machine
     /// is gone, or is suspended, sends neither bytes nor an end.
     pub(super) fn into_response(self, goes_on: impl Fn() -> bool + 'static) -> HttpResponse {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::BAD_GATEWAY);

@@ -54,7 +54,7 @@ impl Hosts {
     }
 
     /// Returns the hosts that changed since a version; `None` when the version is of another run.
-    /// Removed hosts are not reported: the number of hosts tells that some are missing.
+    /// Removed hosts are not reported: the number of hosts shows that some are missing.
     pub fn changed_since(&self, version: HostsVersion, now: ListeningTime) -> Option<ChangedHosts> {
         if version.run != self.since || !(0..=now.listened_ms).contains(&version.listened_ms) {
             return None;

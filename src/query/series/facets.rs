@@ -73,7 +73,7 @@ pub struct FacetCounts {
 }
 
 impl FacetCounts {
-    /// Counts a series. A series that misses the filters of one tag only is counted among the
+    /// Counts a series. A series that only fails the filters of one tag is counted among the
     /// values of that tag.
     fn add(&mut self, key: &SeriesKey, filters: &[(String, String)]) {
         let is_met = |(name, value): &&(String, String)| key.tag(name) == Some(value);

@@ -22,7 +22,7 @@ pub struct Status {
     /// The uptime of the machine until which queries can be answered, in milliseconds. A reader
     /// compares it with the present one, as the thread may be blocked.
     pub answers_until_ms: Option<u64>,
-    /// The numbers for metrics.
+    /// The counts for metrics.
     pub counters: Counters,
     /// The uptime of the machine at which a follower last read the end of the log, in milliseconds.
     pub caught_up_ms: Option<u64>,

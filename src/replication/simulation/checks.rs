@@ -130,7 +130,7 @@ impl Checks {
         }
     }
 
-    /// Records are deleted up to the cut only.
+    /// Only records up to the cut are deleted.
     pub(super) fn check_command(&mut self, command: &Command, memory: &Memory) {
         if let Command::Delete { shard, through, .. } = command {
             let cut = memory.shard(*shard).map_or(0, |row| row.cut);

@@ -1,5 +1,5 @@
-//! Databases that are not the one that a replica follows: made anew, another one, or restored from
-//! a backup. Nothing of them is applied.
+//! Databases other than the one that a replica follows: another one, one that was created again, or
+//! one that was restored from a backup. The replica applies none of their entries.
 
 use std::{cell::RefCell, rc::Rc};
 

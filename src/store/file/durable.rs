@@ -11,7 +11,7 @@ use std::{
 
 use rustix::fs::OFlags;
 
-/// The mode of files: access for the daemon's user only.
+/// The mode of files: only the daemon's user has access.
 pub(super) const FILE_MODE: u32 = 0o600;
 /// The mode of folders.
 pub(super) const FOLDER_MODE: u32 = 0o700;

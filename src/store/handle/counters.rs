@@ -43,7 +43,7 @@ pub struct Counters {
     pub cells_erased: Count,
     /// Documents that a checkpoint found and patched in place.
     pub documents_patched: Count,
-    /// Documents that a checkpoint created, because nothing of them was stored.
+    /// Documents that a checkpoint created, because none of their cells was stored.
     pub documents_created: Count,
     /// Shells inserted ahead of their time.
     pub shells_preallocated: Count,

@@ -98,8 +98,8 @@ impl Store {
         }
     }
 
-    /// Returns true if the levels of the settings, and of as many rules, differ from those of the
-    /// store in their retentions only.
+    /// Returns true if the levels of the settings, and of as many rules, differ from the levels of
+    /// the store only in their retentions.
     pub fn has_levels_of(&self, set: &GranularitySet, rules: &[RetentionRule]) -> bool {
         let inner = &*self.inner;
         inner.granularities.differs_in_retention_only(set)

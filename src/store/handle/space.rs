@@ -32,7 +32,7 @@ impl Store {
             let document = due_before(level, checkpoint);
             let rooms = &self.inner.documents;
             let done = rooms.reserve(index, document, *space);
-            // What was reserved before a failure still is.
+            // The space that was reserved before a failure stays reserved.
             let failed = |_: &StoreError| rooms.reserved(index, document);
             reserved.push(done.as_ref().map_or_else(failed, |bytes| *bytes));
             outcome = outcome.and(done.map(drop));

@@ -152,8 +152,7 @@ pub(crate) fn remembered(
         {
             (*complete_since).min(after_all)
         }
-        // The new settings may keep slots again that were dropped; these have late samples
-        // only.
+        // The new settings may keep slots again that were dropped; these only have late samples.
         Some(known) => {
             let kept_since = known.granularity.retention().before(now).plus(1);
             known.complete_since.min(after_all).max(kept_since)

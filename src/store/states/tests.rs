@@ -113,7 +113,7 @@ enum Event {
         at: i64,
     },
     Forget(u32),
-    /// Packs idle counters, in one of the two copies only.
+    /// Packs idle counters in only one of the two copies.
     Pack(i64),
     Freeze,
     Thaw,

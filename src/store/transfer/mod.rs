@@ -94,13 +94,13 @@ pub struct ReceivedCopy {
 /// The reason why a copy was not sent or received. The files of this node are unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum TransferError {
-    /// The connection to the other node broke off.
-    #[error("the copy of the store broke off")]
+    /// The connection to the other node ended.
+    #[error("the connection ended before the copy of the store was complete")]
     Broken(#[source] io::Error),
     /// The caller ended the transfer.
     #[error("the transfer of the store was ended")]
     Ended,
-    /// The copy, or this node, is not fit for the transfer.
+    /// The copy, or this node, cannot be part of the transfer.
     #[error("{0}")]
     Unfit(String),
     /// A file of this node cannot be read or written.

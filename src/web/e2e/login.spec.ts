@@ -181,7 +181,7 @@ test("a silence of a user has the user's name, which nobody enters", async ({
   await expect(page.getByText("by ann")).toBeVisible();
 });
 
-test("a user sees the own sessions, ends one, and logs out everywhere", async ({
+test("a user sees all sessions of the account, ends one, and logs out everywhere", async ({
   browser,
   page,
   startDaemon,

@@ -81,7 +81,7 @@ fn info_joins_labels_of_info_series() {
     ] {
         assert_eq!(fixture.instant(query, 10 * MINUTE), expected, "{query}");
     }
-    // Each time has its own info series, although the described series is read at the start only.
+    // Each time has its own info series, although the described series is only read at the start.
     let at_one_time = fixture.range(
         "info(load{instance=\"a\"} @ start(), {zone=~\".*\", __name__=\"target_info\", version=~\"1|3\"})",
         4 * MINUTE,

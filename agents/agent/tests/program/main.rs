@@ -1,5 +1,5 @@
 //! The program as its user runs it: one file, several collectors, reloaded settings.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 mod scrape;
 

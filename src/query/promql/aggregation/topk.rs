@@ -90,8 +90,8 @@ impl Aggregator for PickedSeries<'_> {
     }
 }
 
-/// Returns true when so many series were added that the selection is reduced. At least as many are
-/// added as were picked, so that each series is compared a few times at most.
+/// Returns true when enough series were added to reduce the selection: at least as many as were
+/// picked, so that each series is compared a few times at most.
 fn is_due(picked: usize, added: usize, steps: usize) -> bool {
     added >= picked && (added >= ADDED_MIN || added.saturating_mul(steps) >= POINTS_MAX)
 }

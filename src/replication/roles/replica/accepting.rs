@@ -219,7 +219,7 @@ impl Replica {
             }
             Took::Holds => {
                 let cutter = Cutter::new(self.shard, epoch, self.me.clone());
-                // The lease of the take goes on.
+                // The lease of the take continues.
                 let (lease, stops) = (std::mem::take(&mut self.lease), self.stops);
                 let lane = self.lanes[Lane::Lease as usize];
                 self.become_role(Role::Holding { epoch, log, insertion: None, cutter });

@@ -24,7 +24,7 @@ use crate::replication::{
 /// The reason why a record is not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// Another node holds the shard, or none.
+    /// Another node holds the shard, or no node does.
     #[error("this node does not hold the shard; send to its holder")]
     NoHolder,
     /// The previous record is not confirmed.
@@ -59,13 +59,13 @@ pub enum Event {
     /// A snapshot could not be copied; the replica tries again.
     NotSeeded(ShardFault),
     /// The database has another log than the one that the replica follows, or an older state of
-    /// it. Nothing of it is applied; the replica looks again later.
+    /// it. The replica applies none of its entries, and reads the row again later.
     Foreign(String),
     /// The replica cannot continue.
     Damaged(String),
 }
 
-/// Numbers for metrics, since the replica was opened.
+/// Counts for metrics, since the replica was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
     /// Entries that the state applied.
@@ -94,7 +94,7 @@ enum Role {
         insertion: Option<Insertion>,
         cutter: Cutter,
     },
-    /// The state cannot be used. The node leaves the members, so that none waits for it.
+    /// The state cannot be used. The node leaves the members, so that no member waits for it.
     Damaged {
         leaves: Option<Command>,
     },
@@ -203,7 +203,7 @@ impl Replica {
         self.caught_up_ms
     }
 
-    /// Returns the numbers for metrics.
+    /// Returns the counts for metrics.
     pub fn counters(&self) -> Counters {
         self.counters
     }

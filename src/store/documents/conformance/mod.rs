@@ -2,7 +2,7 @@
 //!
 //! `claims` has one test for each promise, `histories` compares random histories with a naive map
 //! of cells. Must never know: how an implementation stores documents, except for its [`Subject`].
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot continue has failed")]
 
 mod claims;
 mod histogram_claims;

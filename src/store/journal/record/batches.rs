@@ -118,7 +118,7 @@ fn put_histograms(histograms: &[HistogramSample], out: &mut Vec<u8>) {
     }
 }
 
-/// Reads the histograms of a batch of so many samples.
+/// Reads the histograms of a batch with this number of samples.
 fn take_histograms(rest: &mut &[u8], samples: usize) -> Option<Vec<HistogramSample>> {
     let (count, mut next) = (take_varint(rest)?, 0_u32);
     let mut histograms = Vec::new();

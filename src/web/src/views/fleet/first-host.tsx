@@ -30,7 +30,7 @@ export function FirstHost() {
       <p class="muted">
         The agent needs no privileges and opens all connections itself. The first row appears within
         seconds. For an agent on another machine, set <code>server.listen</code>: by default the
-        daemon listens on loopback only.
+        daemon only listens on loopback.
       </p>
     </section>
   );

@@ -141,7 +141,7 @@ function Blocks({ lane, now, shown }: LaneProps) {
   const open = blocks.findIndex(({ partition }) => partition.state === "open");
   const stop = at.value >= 0 && at.value < blocks.length ? at.value : Math.max(0, open);
   useEffect(() => {
-    // Focus follows the arrow keys only.
+    // Only the arrow keys move the focus.
     const button = row.current?.children[at.value];
     if (row.current?.contains(document.activeElement) && button instanceof HTMLElement)
       button.focus();
