@@ -21,7 +21,7 @@ use crate::{
     },
 };
 
-/// The maximum size of the blocks of a tile of histograms: as in a daemon, and for a few histograms.
+/// The maximum size of the blocks of a tile of histograms: as in a daemon, and for a few of them.
 const TILE_BYTES: usize = 128 << 20;
 const SMALL_TILE_BYTES: usize = 150;
 

@@ -17,7 +17,7 @@ use redb::{AccessGuard, ReadableTable, StorageError};
 
 use super::{
     DOCUMENTS, Partition, SEGMENTS,
-    histograms::sealing::{HistogramSealer, LargeDocument},
+    histograms::sealing::{FillOutcome, HistogramSealer, LargeDocument},
     reader::PartitionReader,
     segments::Named,
 };
@@ -48,15 +48,6 @@ pub(crate) struct FoldSizes {
     pub(crate) bytes_min: u64,
     /// The maximum size of the blocks of a tile of histograms.
     pub(crate) tile_bytes_max: usize,
-}
-
-/// The outcome of filling a segment.
-pub(super) enum FillOutcome {
-    Whole,
-    /// Decoding would not restore some cells exactly.
-    Refused,
-    /// The caller asked to stop.
-    Ended,
 }
 
 impl Partition {

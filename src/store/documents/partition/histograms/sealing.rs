@@ -15,7 +15,7 @@ use crate::{
     model::{HistogramCell, SeriesId, UnixMillis},
     store::{
         documents::{
-            partition::{Partition, fold::FillOutcome, reader::PartitionReader},
+            partition::{Partition, reader::PartitionReader},
             segment::{
                 Scratch,
                 file::TileId,
@@ -35,6 +35,15 @@ type RowVisitor<'a> = dyn FnMut(u64, &[u8]) -> Result<(), StoreError> + 'a;
 
 /// A document of a series whose histograms are too large for a tile: its start, and the series.
 pub(crate) type LargeDocument = (UnixMillis, SeriesId);
+
+/// The outcome of filling a segment.
+pub(crate) enum FillOutcome {
+    Whole,
+    /// Decoding would not restore some cells exactly.
+    Refused,
+    /// The caller asked to stop.
+    Ended,
+}
 
 /// A writer of tiles of histograms, with its memory.
 pub(crate) struct HistogramSealer {
