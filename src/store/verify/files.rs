@@ -164,6 +164,7 @@ pub(super) fn check_head(
 
 /// Returns the fault of a cell, if it has one.
 fn cell_problem(cell: &Cell, kind: Kind, width_ms: i64) -> Option<&'static str> {
+    let kind = kind.of_counts();
     if cell.is_empty() {
         return None;
     }
