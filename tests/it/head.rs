@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use granary::{
-    model::{GranularityIndex, Histogram, Kind, SeriesId, UnixMillis},
+    model::{AcceptedBatch, GranularityIndex, Histogram, Kind, SeriesId, UnixMillis},
     store::{Appender, verify},
 };
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
@@ -152,22 +152,26 @@ fn cells_decoded_for_one_query_are_decoded_again_after_a_change_and_after_the_ho
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender) = open(dir.path(), SIX);
     let hosts: Vec<_> = (0..70).map(|host| format!("host-{host}")).collect();
-    let infos: Vec<_> = hosts.iter().map(|host| series("load", &[("host", host)], Kind::Gauge));
+    let infos = hosts.iter().map(|host| series("load", &[("host", host)], Kind::Gauge));
     let ids = define(&mut appender, &infos.collect::<Vec<_>>(), SIX);
     // A few series of many slots, and all series of a row.
     let queried = [&[ids[0], ids[69]][..], &ids[..64]];
     let mut expected = BTreeMap::<(SeriesId, i64), (u32, f64)>::new();
     for minute in 0..130_i64 {
         let now = SIX.plus(minute * MINUTE + 1000);
+        let mut batch = AcceptedBatch::default();
         for (series, id) in ids.iter().enumerate() {
             // Each seventh sample is late.
             let late = if (minute + series as i64) % 7 == 0 { minute.min(11) } else { 0 };
             let at = now.minus(late * MINUTE);
             let value = (minute * 100) as f64 + series as f64;
-            send(&mut appender, samples(*id, [(at.0, value)]), now);
+            batch.series.push(*id);
+            batch.times.push(at.0);
+            batch.values.push(value);
             let slot = expected.entry((*id, at.0 / MINUTE * MINUTE)).or_default();
             *slot = (slot.0 + 1, slot.1 + value);
         }
+        send(&mut appender, batch, now);
         if minute % 5 == 3 {
             store.checkpoint(now).unwrap();
         }
