@@ -13,8 +13,8 @@
 //! shards. The simulation runs the same roles under late, lost and repeated commands, kills, sleeps
 //! and rollbacks, and shows that each known weakening of the protocol breaks an invariant.
 //!
-//! `src/cluster` of the daemon runs the shards of a node. Missing: a digest record at intervals. Must never
-//! know: what the bytes of a record mean.
+//! `src/cluster` of the daemon runs the shards of a node. Missing: a digest record at
+//! intervals. Must never know: what the bytes of a record mean.
 
 #![allow(
     clippy::wildcard_enum_match_arm,

@@ -199,8 +199,8 @@ pub(crate) fn leave_command(shard: u16, row: &ShardRow, me: &NodeName) -> Option
 }
 
 /// Returns the command that raises the floor of a node; `None` if the row already has it. A member
-/// whose disk has fewer entries than the row says has lost some: it leaves, and joins again with the
-/// entries that it has.
+/// whose disk has fewer entries than the row says has lost some: it leaves, and joins again with
+/// the entries that it has.
 pub(crate) fn floor_command(
     shard: u16,
     row: &ShardRow,
