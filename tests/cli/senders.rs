@@ -168,8 +168,8 @@ fn large_rounds() -> Vec<Batch> {
 }
 
 #[test]
-fn the_least_memory_of_bodies_has_room_for_the_largest_request_of_agents() {
-    let daemon = Daemon::start("ingest.body_memory_max = 8_388_608");
+fn bodies_of_64_mib_have_room_for_the_largest_request_of_agents() {
+    let daemon = Daemon::start("ingest.body_memory_max = 67_108_864");
     let body = pack(&large_rounds());
     assert!((700_000..=1 << 20).contains(&body.len()), "{}", body.len());
     let compressed = zstd::encode_all(&body[..], 1).unwrap();
