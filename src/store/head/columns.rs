@@ -55,7 +55,7 @@ pub(crate) struct ColumnUpdate {
     kept: Vec<SlotVersion>,
     /// All slots after the update.
     slots: Arc<[SlotVersion]>,
-    /// For each needed slot, whether the column lacks it.
+    /// True for each needed slot that the column lacks.
     missing: Vec<bool>,
     /// True when the column already has the needed slots, and no others among them.
     is_current: bool,

@@ -1,14 +1,11 @@
 //! The cells of a view that are in the head.
 //!
-//! A view reads them from rows, or from decoded columns, which the head caches. Must never know:
-//! cells in memory and in documents, except whether documents already contain a slot.
+//! They are read from rows, or from decoded columns, which the head caches. Must never know: cells
+//! in memory and in documents.
 
 use std::{ops::Range, sync::Arc};
 
-use super::{
-    gathered::{BySeries, Gathered, rows},
-    level::LevelView,
-};
+use super::gathered::{BySeries, Gathered, rows};
 use crate::{
     model::SeriesId,
     store::{
@@ -33,7 +30,27 @@ pub(super) enum HeadCells {
     Columns(Vec<Arc<HeadColumn>>, Range<i64>),
 }
 
+/// The reading of several series from the head.
+struct Reading<'a> {
+    head: &'a HeadReader,
+    /// The series, ascending.
+    series: &'a [SeriesId],
+}
+
 impl HeadCells {
+    /// Reads the cells of series, ascending, in slots of the head.
+    pub(super) fn read(
+        head: &HeadReader,
+        series: &[SeriesId],
+        slots: &[i64],
+    ) -> Result<Self, StoreError> {
+        let reading = Reading { head, series };
+        match reading.slots_of_columns(slots) {
+            Some(slots) => reading.columns(&slots),
+            None => Ok(Self::Rows(reading.rows_of_head(slots, &|_, _| true)?)),
+        }
+    }
+
     /// Returns the cells of one series, ascending.
     pub(super) fn of(&self, position: usize) -> &[Slot] {
         match self {
@@ -45,35 +62,21 @@ impl HeadCells {
     }
 }
 
-impl LevelView {
-    /// Returns the cells of the head that are not in documents.
-    pub(super) fn in_head(&self, head: &HeadReader) -> Result<HeadCells, StoreError> {
-        let mut slots = head.slots(self.range.clone())?;
-        slots.retain(|slot| !self.has_absorbed(head.through, *slot));
-        match self.slots_of_columns(head, &slots) {
-            Some(slots) => self.columns(head, &slots),
-            None => Ok(HeadCells::Rows(self.rows_of_head(head, &slots, &|_, _| true)?)),
-        }
-    }
-
+impl Reading<'_> {
     /// Returns the slots with their versions; `None` when rows are faster, or a slot was changed
     /// since the view began.
-    fn slots_of_columns(&self, head: &HeadReader, slots: &[i64]) -> Option<Arc<[SlotVersion]>> {
-        let is_sparse = || self.series.len() <= SPARSE_SERIES * rows(&self.series).count();
+    fn slots_of_columns(&self, slots: &[i64]) -> Option<Arc<[SlotVersion]>> {
+        let is_sparse = || self.series.len() <= SPARSE_SERIES * rows(self.series).count();
         let is_fast = (COLUMN_SLOTS_MIN..=COLUMN_SLOTS_MAX).contains(&slots.len())
             && (slots.len() >= MANY_SLOTS || is_sparse());
         let version =
-            |start: &i64| Some(SlotVersion { start: *start, version: head.version(*start)? });
+            |start: &i64| Some(SlotVersion { start: *start, version: self.head.version(*start)? });
         is_fast.then(|| slots.iter().map(version).collect()).flatten()
     }
 
     /// Reads columns, and updates those that lack slots.
-    fn columns(
-        &self,
-        head: &HeadReader,
-        slots: &Arc<[SlotVersion]>,
-    ) -> Result<HeadCells, StoreError> {
-        let mut columns: Vec<_> = self.series.iter().map(|id| head.column(*id)).collect();
+    fn columns(&self, slots: &Arc<[SlotVersion]>) -> Result<HeadCells, StoreError> {
+        let mut columns: Vec<_> = self.series.iter().map(|id| self.head.column(*id)).collect();
         let mut updates: Vec<ColumnUpdate> = Vec::new();
         let mut update_of = Vec::with_capacity(columns.len());
         let mut last: Option<Option<&Arc<[SlotVersion]>>> = None;
@@ -86,7 +89,7 @@ impl LevelView {
             });
             if !is_known {
                 let before = before.map_or(&[][..], |slots| slots);
-                updates.push(ColumnUpdate::new(before, slots, |slot| head.version(slot)));
+                updates.push(ColumnUpdate::new(before, slots, |slot| self.head.version(slot)));
             }
             last = Some(before);
             update_of.push(updates.len() - 1);
@@ -94,13 +97,13 @@ impl LevelView {
         if updates.iter().any(|update| !update.is_current()) {
             let starts: Vec<_> = slots.iter().map(|slot| slot.start).collect();
             let lacks = |slot: usize, position: usize| updates[update_of[position]].lacks(slot);
-            let decoded = self.rows_of_head(head, &starts, &lacks)?;
+            let decoded = self.rows_of_head(&starts, &lacks)?;
             for (position, column) in columns.iter_mut().enumerate() {
                 let update = &updates[update_of[position]];
                 if !update.is_current() {
                     let updated = update.apply(column.as_deref(), decoded.of(position));
                     let updated = Arc::new(updated);
-                    head.keep_column(self.series[position], updated.clone());
+                    self.head.keep_column(self.series[position], updated.clone());
                     *column = Some(updated);
                 }
             }
@@ -115,7 +118,6 @@ impl LevelView {
     /// and of the series.
     fn rows_of_head(
         &self,
-        head: &HeadReader,
         slots: &[i64],
         is_wanted: &dyn Fn(usize, usize) -> bool,
     ) -> Result<BySeries, StoreError> {
@@ -123,11 +125,11 @@ impl LevelView {
             series.iter().fold(0, |all, id| all | 1_u64 << row_and_lane(*id).1)
         };
         let rows: Vec<_> =
-            rows(&self.series).map(|(row, series, from)| (row, lanes(series), from)).collect();
+            rows(self.series).map(|(row, series, from)| (row, lanes(series), from)).collect();
         let mut found = Gathered::default();
         found.reserve(slots.len().saturating_mul(self.series.len()));
         for (index, slot) in slots.iter().enumerate() {
-            let slot_rows = head.slot(*slot);
+            let slot_rows = self.head.slot(*slot);
             for (row, lanes, from) in &rows {
                 let (mut wanted, mut left, mut position) = (0, *lanes, *from);
                 while left != 0 {

@@ -80,7 +80,7 @@ impl Store {
             merge_into(&mut view.histograms, key, cell);
         }
         view.memory = memory.by_series(view.series.len());
-        view.head = self.or_replace_head(view.in_head(&head))?;
+        view.head = self.or_replace_head(view.read_head(&head))?;
         view.head_reader = head.has_histograms.then_some(head);
         Ok(view)
     }
@@ -122,6 +122,13 @@ struct MemoryCopy {
 }
 
 impl LevelView {
+    /// Returns the cells of the head that are not in documents.
+    fn read_head(&self, head: &HeadReader) -> Result<HeadCells, StoreError> {
+        let mut slots = head.slots(self.range.clone())?;
+        slots.retain(|slot| !self.has_absorbed(head.through, *slot));
+        HeadCells::read(head, &self.series, &slots)
+    }
+
     /// Passes the histograms of a series at this level to `visit`, until it breaks. A slot may have
     /// several cells.
     pub(crate) fn each_histogram(

@@ -63,8 +63,8 @@ fn is_counter(cells: &[Cell]) -> bool {
     cells.iter().filter(is_level).count() * 2 < cells.len()
 }
 
-/// Reads the wanted columns up to the end of a range of slots; `bytes` ends with [`PADDING`]. Values
-/// before the range can be anything.
+/// Reads the wanted columns up to the end of a range of slots; `bytes` ends with [`PADDING`].
+/// Values before the range can be anything.
 pub(super) fn read(
     bytes: &[u8],
     times: &Times,
