@@ -1,6 +1,6 @@
 //! The cells of a view that are in the head.
 //!
-//! They are read from rows, or from decoded columns, which the head caches. Must never know: cells
+//! The head caches decoded columns; other cells are read from rows. Must never know: cells
 //! in memory and in documents.
 
 use std::{ops::Range, sync::Arc};
