@@ -92,9 +92,14 @@ impl<'a> Part<'a> {
     /// Reads a part; `None` when the bytes are damaged.
     pub(super) fn decode(mut bytes: &'a [u8]) -> Option<Self> {
         let bytes = &mut bytes;
-        let mut slots = Vec::new();
+        let (mut slots, mut end) = (Vec::new(), i64::MIN);
         for _ in 0..count(bytes)? {
-            slots.push((number(bytes)?, number(bytes)?));
+            let (start, width) = (number(bytes)?, number(bytes)?);
+            if start < end || width <= 0 {
+                return None;
+            }
+            end = start.checked_add(width)?;
+            slots.push((start, width));
         }
         let mut notes = Vec::new();
         for _ in 0..count(bytes)? {

@@ -82,9 +82,9 @@ impl Reading<'_> {
         let mut last: Option<Option<&Arc<[SlotVersion]>>> = None;
         for column in &columns {
             let before = column.as_deref().map(HeadColumn::slots);
-            // Columns that were decoded together have the same slots.
+            // Most columns have the slots of the one before.
             let is_known = last.is_some_and(|last| match (last, before) {
-                (Some(last), Some(before)) => Arc::ptr_eq(last, before),
+                (Some(last), Some(before)) => Arc::ptr_eq(last, before) || last == before,
                 (last, before) => last.is_none() && before.is_none(),
             });
             if !is_known {

@@ -137,6 +137,7 @@ impl Evaluator<'_> {
         is_mergeable(*operation)
             && parameter.as_deref().is_none_or(is_constant)
             && input.selectors().len() == 1
+            && !is_filter(input)
             && self.is_read_in_chunks(input, steps)
     }
 
@@ -173,6 +174,27 @@ impl Evaluator<'_> {
         })?;
         hashes.sort_unstable();
         Ok(Folded { partial, series: hashes, has_histograms })
+    }
+}
+
+/// Returns true when a comparison leaves series out. A shard tells the series that remain, so a
+/// series of two shards that is left out in one of them would seem to be in the other one alone.
+fn is_filter(expression: &Expr) -> bool {
+    match expression {
+        Expr::Paren(paren) => is_filter(&paren.inner),
+        Expr::Unary(unary) => is_filter(&unary.inner),
+        Expr::Binary(binary) => {
+            (binary.operator.is_comparison() && !binary.return_bool)
+                || is_filter(&binary.left)
+                || is_filter(&binary.right)
+        }
+        Expr::Aggregate(_)
+        | Expr::Call(_)
+        | Expr::Matrix(_)
+        | Expr::Number(_)
+        | Expr::Subquery(_)
+        | Expr::Text(_)
+        | Expr::Vector(_) => false,
     }
 }
 
