@@ -202,6 +202,32 @@ fn pods_follow_the_api_through_changes_bookmarks_and_expired_versions() {
     assert!(fault.contains("403") && fault.contains("/pods?"), "{fault}");
 }
 
+/// Regression: each broken connection of a watch made the API list all objects again.
+#[test]
+fn a_watch_whose_connection_breaks_continues_from_its_last_version() {
+    let (url, requests) = api();
+    let mut cluster = discovery(&format!("role: pod, api_server: '{url}'"));
+    let server = thread::spawn(move || {
+        let (_, _, mut stream) = next(&requests);
+        respond(&mut stream, "200 OK", &list("10", "", &[]));
+        let (path, _, mut stream) = next(&requests);
+        assert!(path.ends_with("resourceVersion=10"), "{path}");
+        // The end of the response is missing.
+        let event = json!({"type": "ADDED", "object": pod("a", "10.1.0.1", "11")});
+        let chunk = format!("{event}\n");
+        let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+        write!(stream, "{head}{:x}\r\n{chunk}\r\n", chunk.len()).unwrap();
+        drop(stream);
+        next(&requests).0
+    });
+    changed(&mut cluster);
+    let path = server.join().unwrap();
+    assert!(path.contains("watch=1") && path.ends_with("resourceVersion=11"), "{path}");
+    changed(&mut cluster);
+    let fault = cluster.refresh().unwrap_err();
+    assert!(fault.contains("/pods?"), "the broken connection is reported: {fault}");
+}
+
 /// Returns the targets of lists by resource.
 fn targets_of(role: &str, lists: &[(&str, Value)]) -> Vec<Labels> {
     let (url, requests) = api();

@@ -175,7 +175,10 @@ impl Watch {
         loop {
             let lease = self.memory.lease();
             let line = read_text(&mut answer, Some(b'\n'), EVENT_BYTES_MAX, &lease);
-            let line = line.inspect_err(|_| self.version = None)?;
+            if matches!(line, Err(TextFault::Limit(_))) {
+                self.version = None;
+            }
+            let line = line?;
             if line.is_empty() {
                 return Ok(());
             }
@@ -281,27 +284,44 @@ fn parse_object(text: &str, lease: &Lease) -> Result<((String, String), Object),
     Ok((object.key(), object))
 }
 
+/// The fault because of which a text was not read.
+enum TextFault {
+    /// The connection broke: the next watch continues from the last version.
+    Io(String),
+    /// The text exceeds a limit, and would exceed it again.
+    Limit(String),
+}
+
+impl From<TextFault> for String {
+    fn from(fault: TextFault) -> Self {
+        match fault {
+            TextFault::Io(cause) | TextFault::Limit(cause) => cause,
+        }
+    }
+}
+
 /// Reads up to `end`, or up to the end of the stream, and charges each part before it is stored.
 fn read_text(
     answer: &mut impl BufRead,
     end: Option<u8>,
     bytes_max: usize,
     lease: &Lease,
-) -> Result<Vec<u8>, String> {
+) -> Result<Vec<u8>, TextFault> {
     let mut text = Vec::new();
     loop {
         let part = match answer.fill_buf() {
             Err(cause) if cause.kind() == std::io::ErrorKind::Interrupted => continue,
-            part => part.map_err(|cause| cause.to_string())?,
+            part => part.map_err(|cause| TextFault::Io(cause.to_string()))?,
         };
         let position = end.and_then(|end| part.iter().position(|byte| *byte == end));
         let part = position.and_then(|position| part.get(..=position)).unwrap_or(part);
         if text.len() + part.len() > bytes_max {
-            return Err(format!("an answer of the API has more than {bytes_max} bytes"));
+            let cause = format!("an answer of the API has more than {bytes_max} bytes");
+            return Err(TextFault::Limit(cause));
         }
         if text.capacity() - text.len() < part.len() {
             let more = part.len().max(text.len().min(TEXT_STEP_MAX));
-            lease.reserve(more)?;
+            lease.reserve(more).map_err(TextFault::Limit)?;
             text.reserve_exact(more);
         }
         text.extend_from_slice(part);
