@@ -28,17 +28,24 @@ const IO_PER_SECOND_MIN: f64 = 4096.0;
 pub(crate) struct TopProcesses {
     host: Arc<Host>,
     before_ms: Option<i64>,
+    /// The start of the previous round, in ticks since boot.
+    before_ticks: u64,
     /// The usage of each process in the previous round, by process ID and start time.
     before: HashMap<(u32, u64), Usage>,
     names: KnownNames,
 }
 
 /// The CPU time and I/O of a process since its start.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 struct Usage {
     ticks: u64,
-    /// Bytes from and to storage; 0 when the agent may not read them.
-    io_bytes: u64,
+    /// Bytes from and to storage; `None` when the agent may not read them.
+    io_bytes: Option<u64>,
+}
+
+impl Usage {
+    /// The usage of a process at its start.
+    const START: Self = Self { ticks: 0, io_bytes: Some(0) };
 }
 
 /// The sums over the processes of a name.
@@ -72,8 +79,8 @@ impl KnownNames {
 
 impl TopProcesses {
     pub(crate) fn new(host: Arc<Host>) -> Self {
-        let (before_ms, before, names) = (None, HashMap::new(), KnownNames::default());
-        Self { host, before_ms, before, names }
+        let (before, names) = (HashMap::new(), KnownNames::default());
+        Self { host, before_ms: None, before_ticks: 0, before, names }
     }
 
     /// Adds the values of the first names; the others are one value.
@@ -109,6 +116,8 @@ impl Source for TopProcesses {
         let mut sums: HashMap<String, Sums> = HashMap::new();
         let mut now = HashMap::new();
         let page_bytes = procfs::page_size() as f64;
+        let uptime: procfs::Uptime = self.host.parse("uptime")?;
+        let now_ticks = (uptime.uptime * self.host.ticks_per_second).round() as u64;
         for entry in fs::read_dir(&self.host.proc)?.flatten().take(PROCESSES_MAX) {
             let file = entry.file_name();
             let Some(id) = file.to_str().and_then(|name| name.parse::<u32>().ok()) else {
@@ -119,20 +128,23 @@ impl Source for TopProcesses {
             let line = String::from_utf8_lossy(&line);
             let Some(process) = parse_stat(&line) else { continue };
             let [user, kernel, ..] = process.times;
-            let usage = Usage {
-                ticks: user.saturating_add(kernel),
-                io_bytes: io_bytes(&entry.path()).unwrap_or(0),
-            };
+            let usage =
+                Usage { ticks: user.saturating_add(kernel), io_bytes: io_bytes(&entry.path()) };
             let key = (id, process.started);
-            let before = self.before.get(&key).copied().unwrap_or_default();
+            // A process that was not scanned before may be old: it counts from this round on.
+            let is_new = process.started >= self.before_ticks;
+            let unknown = if is_new { Usage::START } else { usage };
+            let before = self.before.get(&key).copied().unwrap_or(unknown);
             let sum = sums.entry(family(process.name).to_owned()).or_default();
             let ticks = usage.ticks.saturating_sub(before.ticks);
             sum.cpu_seconds += ticks as f64 / self.host.ticks_per_second;
-            sum.io_bytes += usage.io_bytes.saturating_sub(before.io_bytes) as f64;
+            if let (Some(now), Some(before)) = (usage.io_bytes, before.io_bytes) {
+                sum.io_bytes += now.saturating_sub(before) as f64;
+            }
             sum.resident_bytes += process.resident_pages as f64 * page_bytes;
             now.insert(key, usage);
         }
-        self.before = now;
+        (self.before, self.before_ticks) = (now, now_ticks);
         let host = Arc::clone(&self.host);
         self.push_first(&sums, now_ms, (|sums| sums.resident_bytes, 1.0), |name, bytes| {
             let tags = [("host", host.name.as_str()), ("process", name)];
@@ -208,7 +220,13 @@ mod tests {
         found.map(|(_, process, value)| (process.as_str(), *value)).collect()
     }
 
+    fn write_uptime(proc: &Path, seconds: f64) {
+        fs::write(proc.join("uptime"), format!("{seconds:.2} 0.00\n")).unwrap();
+    }
+
+    /// Creates a source whose processes start, at 7 ticks, in the first round.
     fn top_in(proc: &Path) -> TopProcesses {
+        write_uptime(proc, 0.07);
         let host = Arc::new(Host { proc: proc.to_owned(), ..Host::for_tests() });
         TopProcesses::new(host)
     }
@@ -239,6 +257,33 @@ mod tests {
         let second = sampled(&mut top, 20_000);
         assert_eq!(of(&second, "process_top_cpu"), [("java", 12.0), ("kworker", 5.0)]);
         assert_eq!(of(&second, "process_top_io"), [("java", 1e6)]);
+    }
+
+    /// Regression: a process that had not been scanned before counted since its start.
+    #[test]
+    fn a_process_counts_from_its_start_only_if_it_started_since_the_previous_round() {
+        let folder = tempfile::tempdir().unwrap();
+        let proc = folder.path();
+        let mut top = top_in(proc);
+        write(proc, 1, "denied", 100, 1, None);
+        sampled(&mut top, 10_000);
+        write(proc, 1, "denied", 100, 1, Some(500_000));
+        write(proc, 2, "new", 1000, 1, Some(100_000));
+        write_uptime(proc, 10.07);
+        let second = sampled(&mut top, 20_000);
+        assert_eq!(of(&second, "process_top_cpu"), [("new", 10.0)]);
+        assert_eq!(of(&second, "process_top_io"), [("new", 1e5)]);
+        // This process, too, started at 7 ticks.
+        write(proc, 3, "old", 360_000, 1, Some(1 << 30));
+        write_uptime(proc, 20.07);
+        let third = sampled(&mut top, 30_000);
+        assert_eq!(of(&third, "process_top_cpu"), []);
+        assert_eq!(of(&third, "process_top_io"), []);
+        write(proc, 1, "denied", 100, 1, Some(600_000));
+        write(proc, 3, "old", 360_500, 1, Some((1 << 30) + 200_000));
+        let fourth = sampled(&mut top, 40_000);
+        assert_eq!(of(&fourth, "process_top_cpu"), [("old", 5.0)]);
+        assert_eq!(of(&fourth, "process_top_io"), [("old", 2e5), ("denied", 1e5)]);
     }
 
     #[test]
