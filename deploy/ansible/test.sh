@@ -58,6 +58,11 @@ chroot "$ROOT" granary-agent --version >/dev/null || fail "the agent does not ru
 chroot "$ROOT" granary-agent test --config /etc/granary/agent.toml >"$work/round" 2>&1 || true
 grep -q '^system_load_1m' "$work/round" || { cat "$work/round"; fail "the agent refuses the settings"; }
 play none "$old"
+# Without the variable, the key of an earlier run stays in use.
+play none "$old" -e granary_agent_key=
+expect /etc/granary/agent.toml "root:granary-agent 640" 'key_file = "/etc/granary/agent.key"'
+# A check succeeds before an upgrade, and shows no text of the settings.
+play some "$new" --check --diff -e '{"granary_agent_sections": "password = \"secret-of-the-test\""}'
 play some "$new"
 grep -q "$(basename "$new"/granary-agent-*-musl.tar.gz)" "$ROOT/usr/local/share/granary/granary-agent.sha256" ||
     fail "the new release is not installed"
