@@ -6,6 +6,8 @@
 # FOLDER contains what deploy/release.sh packs; ARCHITECTURE is x86_64 or aarch64. SOURCE_DATE_EPOCH makes
 # the package reproducible.
 set -eu
+# The modes of folders are packaged as they are.
+umask 022
 cd "$(dirname "$0")"
 # In a version of RPM, a tilde precedes the name of a pre-release.
 name=$1 version=$(echo "$2" | tr - '~') architecture=$3 from=$4 out=$5
