@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     ingest::{
-        memory::ReservedMemory,
+        memory::{NoMemory, ReservedMemory},
         native::{DecidedSeries, Sessions},
         protocol::{self, BatchEncoding, DecodedBody},
     },
@@ -57,6 +57,24 @@ pub(super) struct BatchCollector {
     sessions: RefCell<Sessions>,
 }
 
+/// The memory of a request, with that of its observations of distributions.
+struct ObservationMemory {
+    memory: ReservedMemory,
+    /// The number of observations that have memory.
+    observations: usize,
+}
+
+impl ObservationMemory {
+    /// Reserves the memory of so many observations; a request that is judged again holds it.
+    fn hold(&mut self, observations: usize) -> Result<(), NoMemory> {
+        if let more @ 1.. = observations.saturating_sub(self.observations) {
+            self.memory.grow(more * OBSERVATION_BYTES)?;
+            self.observations = observations;
+        }
+        Ok(())
+    }
+}
+
 impl BatchCollector {
     pub(super) fn new(parts: &CollectorParts) -> Self {
         let (sender_series_max, refs_max) = session_limits(parts);
@@ -78,21 +96,23 @@ impl BatchCollector {
             }
             Some(replace) => {
                 memory.grow(BatchEncoding::Bson.memory(&body))?;
-                let views = views_of(&body, &mut memory, parts)?;
+                let views = views_of(&body, &mut memory)?;
                 note_sender_times(&views, now, parts);
                 let body = DecodedBody { bson: body.clone(), invalid: Vec::new(), replace };
-                return self.collect_decoded(&views, body, (encoding, None), parts).await;
+                let origin = (encoding, None);
+                return self.collect_decoded(&views, body, origin, memory, parts).await;
             }
         };
         let body = decoded.bson.clone();
-        let views = views_of(&body, &mut memory, parts)?;
+        let views = views_of(&body, &mut memory)?;
         if !is_own {
             check_senders(&views, senders.as_ref())?;
         }
         note_sender_times(&views, now, parts);
         match &parts.others {
             None => {
-                self.collect_decoded(&views, decoded, (encoding, senders.as_ref()), parts).await
+                let origin = (encoding, senders.as_ref());
+                self.collect_decoded(&views, decoded, origin, memory, parts).await
             }
             Some(others) => {
                 if decoded.replace {
@@ -106,7 +126,7 @@ impl BatchCollector {
                 let here = |body: DecodedBody| async move {
                     let bson = body.bson.clone();
                     let views = protocol::batches(&bson)?;
-                    self.collect_decoded(&views, body, (encoding, None), parts).await
+                    self.collect_decoded(&views, body, (encoding, None), memory, parts).await
                 };
                 spreading::spread_batches(&views, decoded, encoding, (&**others, parts), here).await
             }
@@ -119,6 +139,7 @@ impl BatchCollector {
         views: &[BatchView<'_>],
         body: DecodedBody,
         (encoding, senders): (BatchEncoding, Option<&SenderLimit>),
+        memory: ReservedMemory,
         parts: &CollectorParts,
     ) -> Result<IngestAnswer, CollectFault> {
         let DecodedBody { invalid, replace, .. } = body;
@@ -149,7 +170,9 @@ impl BatchCollector {
         if parts.others.is_none() {
             parts.take_quota(views.iter().map(|view| view.len() as u64).sum())?;
         }
-        let (mut batches, mut response_parts) = self.resolve(views, encoding, parts).await?;
+        let mut memory = ObservationMemory { memory, observations: 0 };
+        let resolved = self.resolve(views, encoding, &mut memory, parts).await;
+        let (mut batches, mut response_parts) = resolved?;
         for (batch, view) in batches.iter_mut().zip(views) {
             batch.replica = parts.replica(view.agent);
         }
@@ -167,7 +190,7 @@ impl BatchCollector {
             return Ok(IngestAnswer { replaced, ..answer });
         }
         let verdicts = parts.writer.append(batches).await?;
-        let emptied = self.emptied(views, &verdicts, encoding, parts);
+        let emptied = self.emptied((views, &verdicts), encoding, &mut memory, parts);
         let answer = answer(protocol_label, verdicts, views, response_parts, parts)?;
         Ok(IngestAnswer { emptied, ..answer })
     }
@@ -176,9 +199,9 @@ impl BatchCollector {
     /// outlive series: without the count, a client would believe that these samples are stored.
     fn emptied(
         &self,
-        views: &[BatchView<'_>],
-        verdicts: &[BatchVerdict],
+        (views, verdicts): (&[BatchView<'_>], &[BatchVerdict]),
         encoding: BatchEncoding,
+        memory: &mut ObservationMemory,
         parts: &CollectorParts,
     ) -> BTreeMap<String, u64> {
         let mut emptied = BTreeMap::new();
@@ -188,10 +211,8 @@ impl BatchCollector {
             return emptied;
         }
         // Series that change at this moment are reported when the batches are sent again.
-        let Ok(((batches, _), _)) = self.judge(views, encoding, &DecidedSeries::default(), parts)
-        else {
-            return emptied;
-        };
+        let judged = self.judge(views, encoding, &DecidedSeries::default(), memory, parts);
+        let Ok(((batches, _), _)) = judged else { return emptied };
         let all = batches.iter().zip(views).zip(verdicts);
         for ((batch, view), _) in all.filter(|(_, verdict)| is_known(**verdict)) {
             let count = parts.store.count_of_empty_series(&batch.series);
@@ -219,20 +240,14 @@ fn count_readings_once(
     }
 }
 
-/// Returns the batches of a body, and takes memory for their histograms and for observations of
-/// distributions, which all samples may be.
+/// Returns the batches of a body, and takes memory for their histograms.
 fn views_of<'a>(
     body: &'a Bytes,
     memory: &mut ReservedMemory,
-    parts: &CollectorParts,
 ) -> Result<Vec<BatchView<'a>>, CollectFault> {
     let views = protocol::batches(body)?;
     let histogram_bytes: usize = views.iter().map(|view| view.histograms.len()).sum();
     memory.grow(protocol::HISTOGRAM_FACTOR * histogram_bytes)?;
-    if !parts.settings.get().distributions.is_empty() {
-        let samples: usize = views.iter().map(BatchView::len).sum();
-        memory.grow(samples * OBSERVATION_BYTES)?;
-    }
     Ok(views)
 }
 

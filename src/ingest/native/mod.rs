@@ -229,6 +229,21 @@ impl Sessions {
         unknown
     }
 
+    /// Returns the number of samples of a batch that become observations, by their refs.
+    pub fn observations(&self, view: &BatchView<'_>) -> usize {
+        let Some(session) = self.session(view).filter(|_| !self.distributions.is_empty()) else {
+            return 0;
+        };
+        let is_observed =
+            |reference: &u32| matches!(session.get(*reference), ResolvedRef::Observations(_));
+        view.refs().filter(is_observed).count()
+    }
+
+    /// Returns the definitions of a batch's sender in the epoch of the batch.
+    fn session(&self, view: &BatchView<'_>) -> Option<&Session> {
+        self.by_sender.get(view.agent).filter(|session| session.epoch == view.epoch)
+    }
+
     /// Resolves and checks each sample of a batch.
     ///
     /// # Errors
@@ -244,7 +259,7 @@ impl Sessions {
             impl Fn(SeriesId, UnixMillis) -> FormerSeries,
         >,
     ) -> Result<AdmittedBatch, UnknownRef> {
-        let session = self.by_sender.get(view.agent).filter(|session| session.epoch == view.epoch);
+        let session = self.session(view);
         let sender_series_max = self.sender_series_max;
         Samples { view, session, sender_series_max, admission }.admit(lookup)
     }
@@ -387,7 +402,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        model::{GranularitySet, ProjectName},
+        model::{GranularitySet, MetricPattern, ProjectName},
         test_times::NOW,
     };
 
@@ -410,6 +425,28 @@ mod tests {
         let mut bytes = Vec::new();
         encode_batch(&batch, &mut bytes);
         bytes
+    }
+
+    #[test]
+    fn only_samples_of_distributions_are_counted_as_observations() {
+        let mut sessions = Sessions::new(SeriesLimits::default(), 10, 100);
+        sessions
+            .set_distributions(&Distributions::new(vec![MetricPattern::parse("wait").unwrap()]));
+        let mut dictionary = Dictionary::default();
+        let found = ["wait", "other"].map(|metric| {
+            let bytes = batch(1, Some(metric));
+            let view = decode_batch(&bytes).unwrap();
+            for _ in 0..2 {
+                let of_project = dictionary.of_project(ProjectName::of_default());
+                let decided = DecidedSeries::default();
+                let new = sessions.add_definitions(&view, &of_project, &decided, (true, NOW)).new;
+                for info in new {
+                    dictionary.add(info);
+                }
+            }
+            sessions.observations(&view)
+        });
+        assert_eq!(found, [1, 0]);
     }
 
     #[test]

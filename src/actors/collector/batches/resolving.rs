@@ -4,14 +4,14 @@
 
 use granary_protocol::BatchView;
 
-use super::{BatchCollector, answering::ResponsePart};
+use super::{BatchCollector, ObservationMemory, answering::ResponsePart};
 use crate::{
     actors::{
         WriteFault,
         collector::{answers::CollectFault, parts::CollectorParts},
     },
     ingest::{
-        native::{AdmittedBatch, DecidedSeries, FormerSeries, SeriesLookup, Unknown, UnknownRef},
+        native::{AdmittedBatch, DecidedSeries, FormerSeries, SeriesLookup, Unknown},
         protocol::BatchEncoding,
     },
     model::{AcceptedBatch, SeriesId, SeriesInfo, UnixMillis},
@@ -35,11 +35,12 @@ impl BatchCollector {
         &self,
         views: &[BatchView<'_>],
         encoding: BatchEncoding,
+        memory: &mut ObservationMemory,
         parts: &CollectorParts,
     ) -> Result<JudgedBatches, CollectFault> {
         let mut decided = DecidedSeries::default();
         for _ in 1..RESOLVE_ATTEMPTS {
-            let (judged, unknown) = self.judge(views, encoding, &decided, parts)?;
+            let (judged, unknown) = self.judge(views, encoding, &decided, memory, parts)?;
             if unknown.is_empty() {
                 return Ok(judged);
             }
@@ -64,23 +65,25 @@ impl BatchCollector {
                 parts.writer.change_kinds(of_other_kind).await?;
             }
         }
-        let (judged, unknown) = self.judge(views, encoding, &decided, parts)?;
+        let (judged, unknown) = self.judge(views, encoding, &decided, memory, parts)?;
         if unknown.is_empty() { Ok(judged) } else { Err(WriteFault::Busy(SERIES_CHANGE).into()) }
     }
 
     /// Judges the batches one by one, each right after its definitions. Stops only at an unknown
-    /// ref, and judges no batch after a series that must be registered.
+    /// ref or without memory, and judges no batch after a series that must be registered.
     pub(super) fn judge(
         &self,
         views: &[BatchView<'_>],
         encoding: BatchEncoding,
         decided: &DecidedSeries,
+        memory: &mut ObservationMemory,
         parts: &CollectorParts,
-    ) -> Result<(JudgedBatches, Unknown), UnknownRef> {
+    ) -> Result<(JudgedBatches, Unknown), CollectFault> {
         let store = &parts.store;
         let admission = parts.admission();
         let mut judged = (Vec::with_capacity(views.len()), Vec::with_capacity(views.len()));
         let (mut unknown, now) = (Unknown::default(), parts.clock.now());
+        let mut observations = 0;
         let mut sessions = self.sessions.borrow_mut();
         sessions.renew(&store.dictionary(), now);
         let kind = |series| store.dictionary().kind(series);
@@ -112,6 +115,8 @@ impl BatchCollector {
                     }
                 };
                 let lookup = SeriesLookup { kind, class, name, former };
+                observations += sessions.observations(view);
+                memory.hold(observations)?;
                 let AdmittedBatch { batch, samples, refused, revived } =
                     sessions.admit(view, &admission, &lookup)?;
                 let revived = revived.iter().filter_map(|part| revive(store, *part, view.agent));
