@@ -155,13 +155,17 @@ impl DecodedRows {
         verdicts: &[DefinitionVerdict],
         cache: &mut SeriesCache,
     ) -> Vec<CachedSeries> {
-        let settle = |(verdict, (_, info)): (&DefinitionVerdict, &(Fingerprint, SeriesInfo))| {
-            match RefusalReason::settle(*verdict, info.kind) {
-                Ok(id) => CachedSeries::Series(id),
-                Err(reason) => CachedSeries::Refused(reason),
+        let kinds = self.definitions.iter().map(|(_, info)| info.kind).zip(&self.declared);
+        let settled = verdicts.iter().zip(kinds).map(|(verdict, (kind, kind_of))| {
+            let is_conflict = matches!(verdict, DefinitionVerdict::KindConflict(..));
+            // A number is no reading of a series of other histograms.
+            if is_conflict && *kind_of == KindOf::Observed {
+                return CachedSeries::Refused(RefusalReason::KindConflict);
             }
-        };
-        let settled: Vec<_> = verdicts.iter().zip(&self.definitions).map(settle).collect();
+            RefusalReason::settle(*verdict, kind)
+                .map_or_else(CachedSeries::Refused, CachedSeries::Series)
+        });
+        let settled: Vec<_> = settled.collect();
         // Otherwise series, possibly the new ones, were deleted or renamed since.
         if cache.generation() == self.generation {
             for ((fingerprint, _), resolved) in self.definitions.iter().zip(&settled) {

@@ -61,6 +61,8 @@ enum KindOf {
     Declared,
     /// Stale markers keep the kind of a known series, whatever it is.
     End,
+    /// The settings make the samples observations, which only a series of their kind takes.
+    Observed,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -235,10 +237,10 @@ impl<'a> Rows<'a> {
                 return TargetKind::Refused(reason);
             }
         };
-        let is_observed = |distributions: &Distributions| {
+        let is_observed = self.distributions.is_some_and(|distributions| {
             distributions.observes(described.key.metric(), described.kind)
-        };
-        if self.distributions.is_some_and(is_observed) {
+        });
+        if is_observed {
             described.kind = Kind::DeltaHistogram;
         }
         if described.kind.is_histogram() && self.refuses_histograms {
@@ -246,7 +248,8 @@ impl<'a> Rows<'a> {
         }
         // Numbers after histograms are stored as numbers, even of a guessed kind.
         let is_guessed = |kind: &Kind| {
-            !described.is_declared && kind.is_histogram() == described.kind.is_histogram()
+            !(described.is_declared || is_observed)
+                && kind.is_histogram() == described.kind.is_histogram()
         };
         let keeps_kind = |kind: &Kind| *kind == described.kind || is_guessed(kind);
         match (self.find)(&described.key) {
@@ -267,10 +270,11 @@ impl<'a> Rows<'a> {
         let previous = self.definitions.last();
         let sender = previous.map_or_else(|| self.sender.into(), |(_, info)| info.sender.clone());
         self.definitions.push((fingerprint, SeriesInfo { key, kind, unit, sender }));
-        self.declared.push(match (is_end, is_declared) {
-            (true, _) => KindOf::End,
-            (false, true) => KindOf::Declared,
-            (false, false) => KindOf::Guessed,
+        self.declared.push(match is_end {
+            true => KindOf::End,
+            false if is_observed => KindOf::Observed,
+            false if is_declared => KindOf::Declared,
+            false => KindOf::Guessed,
         });
         self.new_series.insert(fingerprint, index);
         TargetKind::New(index)

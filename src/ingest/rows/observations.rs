@@ -41,7 +41,47 @@ pub fn observe<E>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Histogram, STALE_MARKER};
+    use crate::{
+        ingest::{
+            rows::{DescribedSeries, Rows},
+            series_cache::{Fingerprint, SeriesCache},
+        },
+        model::{
+            DefinitionVerdict, Distributions, GranularitySet, Histogram, MetricPattern,
+            STALE_MARKER, SeriesKey, SeriesLimits,
+        },
+        policy::{Admission, RefusalReason},
+        test_times::NOW,
+    };
+
+    #[test]
+    fn a_series_of_other_histograms_takes_no_observations() {
+        let limits = SeriesLimits::default();
+        let key = SeriesKey::new("wait", [], &limits).unwrap();
+        let patterns = Distributions::new(vec![MetricPattern::parse("wait").unwrap()]);
+        for kind in [Kind::Histogram, Kind::DeltaHistogram] {
+            let mut cache = SeriesCache::default();
+            let find = |_: &SeriesKey| Some((SeriesId(3), kind));
+            let mut rows = Rows::new(&mut cache, &find, &limits, "a").with_distributions(&patterns);
+            let described = DescribedSeries {
+                key: key.clone(),
+                kind: Kind::Gauge,
+                is_declared: false,
+                unit: "".into(),
+            };
+            let target = rows.series(Fingerprint::new(0, b"wait"), |_| Ok(described));
+            rows.push(target, NOW, 0.25, 0);
+            let decoded = rows.finish();
+            let new = decoded.definitions().len();
+            let verdicts = vec![DefinitionVerdict::KindConflict(SeriesId(3), kind); new];
+            let admission = Admission::new(&GranularitySet::default(), 0, NOW);
+            let facts = (|_| Some(kind), |_, _| 0, |_| None);
+            let (batch, refused) = decoded.admit(&verdicts, &mut cache, &admission, facts, 0);
+            let is_taken = kind == Kind::DeltaHistogram;
+            assert_eq!((new, batch.values.len()), if is_taken { (0, 1) } else { (1, 0) });
+            assert_eq!(refused.counts.contains_key(&RefusalReason::KindConflict), !is_taken);
+        }
+    }
 
     #[test]
     fn numbers_of_series_of_histograms_become_observations() {

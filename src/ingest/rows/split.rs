@@ -154,7 +154,9 @@ fn read_part(mut body: &[u8], rows: &mut Rows<'_>) -> Option<()> {
             move |_: &_| Ok(DescribedSeries { key, kind, is_declared, unit: unit.into() });
         targets.push(match kind_of {
             KindOf::End => rows.ended_series(fingerprint, fingerprint, describe),
-            KindOf::Guessed | KindOf::Declared => rows.series(fingerprint, describe),
+            KindOf::Guessed | KindOf::Declared | KindOf::Observed => {
+                rows.series(fingerprint, describe)
+            }
         });
     }
     let points = take_bytes(&mut body)?;
