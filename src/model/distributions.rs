@@ -28,11 +28,11 @@ impl Distributions {
         self.0.is_none()
     }
 
-    /// Returns true when both are clones of the same patterns.
+    /// Returns true when both have the same patterns. Clones are compared by their address.
     pub fn is_same(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
             (None, None) => true,
-            (Some(left), Some(right)) => Arc::ptr_eq(left, right),
+            (Some(left), Some(right)) => Arc::ptr_eq(left, right) || left == right,
             _ => false,
         }
     }
@@ -60,13 +60,16 @@ mod tests {
     #[test]
     fn only_gauges_that_match_a_pattern_are_distributions() {
         let patterns = ["wait", "http_*"].map(|text| MetricPattern::parse(text).unwrap());
-        let distributions = Distributions::new(patterns.into());
+        let distributions = Distributions::new(patterns.clone().into());
         let observes = |metric| distributions.observes(metric, Kind::Gauge);
         assert_eq!(["wait", "waits", "http_a"].map(observes), [true, false, true]);
         assert!(!distributions.observes("wait", Kind::Counter));
         assert!(!distributions.observes("wait", Kind::DeltaHistogram));
         assert!(!Distributions::new(Vec::new()).observes("wait", Kind::Gauge));
         assert!(distributions.is_same(&distributions.clone()));
+        // Each reload parses the settings again.
+        assert!(distributions.is_same(&Distributions::new(patterns.to_vec())));
+        assert!(!distributions.is_same(&Distributions::new(patterns[..1].to_vec())));
         assert!(!distributions.is_same(&Distributions::default()));
     }
 

@@ -121,10 +121,10 @@ impl Sessions {
     /// refs again.
     pub fn set_distributions(&mut self, distributions: &Distributions) {
         if !self.distributions.is_same(distributions) {
-            self.distributions = distributions.clone();
             self.by_sender.clear();
             self.refs = 0;
         }
+        self.distributions.clone_from(distributions);
     }
 
     /// Forgets the refs of series that were deleted or renamed and, after a while, the refs that
