@@ -4,8 +4,6 @@
 //! histogram, whose percentiles are at most 1 % off, and histograms among the values are merged
 //! with it. Must never know: stages.
 
-use std::cmp::Ordering;
-
 use super::{distribution, value::Value};
 use crate::model::{Histogram, observation};
 
@@ -28,6 +26,9 @@ pub(super) struct Percentiles {
 pub(super) struct PercentileState {
     /// The numbers, while they are few and there is no histogram.
     numbers: Vec<f64>,
+    /// The number of values that are NaN. They precede all numbers, as in MongoDB, and are in no
+    /// bucket of the histogram.
+    nans: usize,
     histogram: Option<Box<Histogram>>,
 }
 
@@ -77,14 +78,8 @@ impl Percentiles {
 
     /// Returns the list of percentiles, or the median; `Null` without values.
     pub(super) fn finish(&self, mut state: PercentileState) -> Value {
-        state.numbers.sort_by(|left, right| nan_first(*left, *right));
-        let value = |share: &f64| {
-            let found = match &state.histogram {
-                None => nearest_rank(&state.numbers, *share),
-                Some(histogram) => (histogram.count > 0.0).then(|| histogram.quantile(*share)),
-            };
-            found.map_or(Value::Null, Value::Float)
-        };
+        state.numbers.sort_by(f64::total_cmp);
+        let value = |share: &f64| state.percentile(*share).map_or(Value::Null, Value::Float);
         match &self.shares[..] {
             [share] if self.is_median => value(share),
             shares => Value::List(shares.iter().map(value).collect()),
@@ -104,6 +99,10 @@ impl PercentileState {
     }
 
     fn push(&mut self, number: f64) -> usize {
+        if number.is_nan() {
+            self.nans += 1;
+            return 0;
+        }
         if self.histogram.is_none() && self.numbers.len() < EXACT_MAX {
             self.numbers.push(number);
             return 1;
@@ -129,16 +128,27 @@ impl PercentileState {
             None => self.histogram = Some(Box::new(added)),
         }
     }
-}
 
-/// NaN precedes all numbers, as in MongoDB.
-fn nan_first(left: f64, right: f64) -> Ordering {
-    right.is_nan().cmp(&left.is_nan()).then(left.total_cmp(&right))
-}
-
-fn nearest_rank(sorted: &[f64], share: f64) -> Option<f64> {
-    let rank = (share * sorted.len() as f64).ceil() as usize;
-    sorted.get(rank.saturating_sub(1)).copied()
+    /// Returns the percentile of a share of the values, of which the numbers are sorted; `None`
+    /// without values.
+    fn percentile(&self, share: f64) -> Option<f64> {
+        let nans = self.nans as f64;
+        let of_numbers = self.histogram.as_ref().map_or(self.numbers.len() as f64, |all| all.count);
+        let rank = share * (nans + of_numbers);
+        if self.nans > 0 && rank <= nans {
+            return Some(f64::NAN);
+        }
+        match &self.histogram {
+            Some(histogram) if histogram.count > 0.0 => {
+                Some(histogram.quantile(((rank - nans) / histogram.count).clamp(0.0, 1.0)))
+            }
+            Some(_) => None,
+            None => {
+                let index = (rank.ceil() as usize).saturating_sub(1).checked_sub(self.nans)?;
+                self.numbers.get(index).copied()
+            }
+        }
+    }
 }
 
 fn shares(list: Option<&Value>) -> Result<Vec<f64>, String> {
@@ -180,6 +190,21 @@ mod tests {
         assert_eq!(median.finish(PercentileState::default()), Value::Null);
         let with_nan = [Value::Float(f64::NAN), Value::Int(4)];
         assert_eq!(percentiles(&[1.0], &with_nan), floats(&[4.0]));
+    }
+
+    #[test]
+    fn nan_precedes_few_and_many_numbers() {
+        for count in [900, 2000] {
+            let nans = vec![Value::Float(f64::NAN); count / 20];
+            let values = [numbers(1..=count as i64), nans].concat();
+            let Value::List(found) = percentiles(&[0.0, 0.04, 0.99], &values) else { panic!() };
+            let found: Vec<_> = found.iter().map(|value| value.number().unwrap()).collect();
+            assert!(found[0].is_nan() && found[1].is_nan(), "{found:?}");
+            let exact = 0.99 * values.len() as f64 - (count / 20) as f64;
+            assert!((found[2] / exact - 1.0).abs() < 0.01, "{found:?} {exact}");
+        }
+        let Value::List(found) = percentiles(&[1.0], &[Value::Float(f64::NAN)]) else { panic!() };
+        assert!(found[0].number().unwrap().is_nan());
     }
 
     #[test]
