@@ -70,25 +70,23 @@ impl RowCollector {
             return self.collect_here(request, parts).await;
         };
         let sender = request.sender.clone();
-        let (split, contents) = self.split(request, others.count(), parts)?;
+        let (split, contents, memory) = self.split(request, others.count(), parts)?;
         let here = |body: Vec<u8>| {
-            let (body, protocol) = (body.into(), RowProtocol::Part);
-            self.collect_here(
-                CollectRows { body, protocol, sender: sender.clone(), memory: None },
-                parts,
-            )
+            let (body, protocol, sender) = (body.into(), RowProtocol::Part, sender.clone());
+            self.collect_here(CollectRows { body, protocol, sender, memory }, parts)
         };
         let answer = spreading::spread_rows(split, &sender, (&*others, parts), here).await?;
         Ok(RowsAnswer { contents, ..answer })
     }
 
-    /// Decodes a request, and splits its rows by shard.
+    /// Decodes a request, and splits its rows by shard. Returns the memory of the request, which
+    /// the parts need now.
     fn split(
         &self,
         request: CollectRows,
         shards: u16,
         parts: &CollectorParts,
-    ) -> Result<(SplitRows, EntryCounts), CollectFault> {
+    ) -> Result<(SplitRows, EntryCounts, Option<ReservedMemory>), CollectFault> {
         let CollectRows { body, protocol, sender, mut memory } = request;
         if let Some(memory) = &mut memory {
             memory.grow(protocol.memory(&body))?;
@@ -105,7 +103,7 @@ impl RowCollector {
             return Err(cause.into());
         }
         parts.take_quota(decoded.points() as u64)?;
-        Ok((decoded.split(shards), contents))
+        Ok((decoded.split(shards), contents, memory))
     }
 
     /// Collects the rows of this shard.
