@@ -23,7 +23,7 @@ use crate::{
         rows::{DecodedRows, LimitExceeded, Rows, SplitRows, observe},
         series_cache::SeriesCache,
     },
-    model::{BatchVerdict, DefinitionVerdict, Distributions, SeriesKey},
+    model::{BatchVerdict, DefinitionVerdict, Distributions, Kind, SeriesKey},
     policy::{KindConflicts, RefusalReason},
 };
 
@@ -217,8 +217,18 @@ impl RowCollector {
         if !verdicts.iter().any(is_conflict) {
             return Ok(verdicts);
         }
-        let all = decoded.definitions().into_iter().zip(&verdicts);
-        let conflicting = all.filter(|(_, verdict)| is_conflict(verdict)).map(|(info, _)| info);
+        let all = decoded.definitions().into_iter().zip(&verdicts).enumerate();
+        let conflicting = all.filter_map(|(index, (mut info, verdict))| {
+            let DefinitionVerdict::KindConflict(id, known) = verdict else { return None };
+            // The settings change a gauge, and no sender: the series stays its sender's.
+            if *known == Kind::Gauge
+                && decoded.is_observed(index)
+                && let Some(series) = parts.store.dictionary().info(*id)
+            {
+                info.sender = series.sender;
+            }
+            Some(info)
+        });
         let changed = parts.writer.change_kinds(conflicting.collect()).await?;
         for (verdict, id) in verdicts.iter_mut().filter(|verdict| is_conflict(verdict)).zip(changed)
         {

@@ -209,8 +209,8 @@ impl Sessions {
                             unknown.new.push(definition);
                             Ok(ResolvedRef::Unknown)
                         }
-                        DefinitionState::OfOtherKind => {
-                            unknown.of_other_kind.push(definition);
+                        DefinitionState::OfOtherKind(sender) => {
+                            unknown.of_other_kind.push(SeriesInfo { sender, ..definition });
                             Ok(ResolvedRef::Unknown)
                         }
                         DefinitionState::Resolved(resolved) => Ok(resolved),
@@ -310,8 +310,8 @@ enum DefinitionState {
     Resolved(ResolvedRef),
     /// The series does not exist.
     Unknown,
-    /// The series has another kind, and may get the kind of the definition.
-    OfOtherKind,
+    /// The series has another kind, and may get the kind of the definition from this sender.
+    OfOtherKind(Arc<str>),
     Refused(RefusalReason, Option<String>),
 }
 
@@ -334,7 +334,10 @@ fn definition_state(
             return DefinitionState::Resolved(ResolvedRef::Former(part));
         }
         if change != KindChange::None && !decided.contains_key(&definition.key) {
-            return DefinitionState::OfOtherKind;
+            // The settings change a gauge, and no sender: the series stays its sender's.
+            let is_setting = change == KindChange::Observations && known.kind == Kind::Gauge;
+            let sender = if is_setting { known.sender } else { definition.sender.clone() };
+            return DefinitionState::OfOtherKind(sender);
         }
         let (defined, kind) = (definition.kind, known.kind);
         let message =
@@ -397,93 +400,4 @@ fn definition(
 }
 
 #[cfg(test)]
-mod tests {
-    use granary_protocol::{Batch, SeriesDefinition, decode_batch, encode_batch};
-
-    use super::*;
-    use crate::{
-        model::{GranularitySet, MetricPattern, ProjectName},
-        test_times::NOW,
-    };
-
-    /// Returns a batch that defines ref 0 as `metric`, if given, and has one sample of ref 0.
-    fn batch(epoch: i64, metric: Option<&str>) -> Vec<u8> {
-        let define = |metric: &str| SeriesDefinition {
-            metric: metric.to_owned(),
-            ..SeriesDefinition::default()
-        };
-        let batch = Batch {
-            agent: "a".to_owned(),
-            epoch,
-            seq: 1,
-            series: metric.map(define).into_iter().collect(),
-            refs: vec![0],
-            times: vec![NOW.0],
-            values: vec![1.0],
-            ..Batch::default()
-        };
-        let mut bytes = Vec::new();
-        encode_batch(&batch, &mut bytes);
-        bytes
-    }
-
-    #[test]
-    fn only_samples_of_distributions_are_counted_as_observations() {
-        let mut sessions = Sessions::new(SeriesLimits::default(), 10, 100);
-        sessions
-            .set_distributions(&Distributions::new(vec![MetricPattern::parse("wait").unwrap()]));
-        let mut dictionary = Dictionary::default();
-        let found = ["wait", "other"].map(|metric| {
-            let bytes = batch(1, Some(metric));
-            let view = decode_batch(&bytes).unwrap();
-            for _ in 0..2 {
-                let of_project = dictionary.of_project(ProjectName::of_default());
-                let decided = DecidedSeries::default();
-                let new = sessions.add_definitions(&view, &of_project, &decided, (true, NOW)).new;
-                for info in new {
-                    dictionary.add(info);
-                }
-            }
-            sessions.observations(&view)
-        });
-        assert_eq!(found, [1, 0]);
-    }
-
-    #[test]
-    fn an_older_epoch_that_waited_for_the_disk_does_not_change_the_refs_of_a_newer_one() {
-        // Regression: while a definition of epoch 1 waited for a slow sync, the agent began epoch 2
-        // with another series under the same ref; the response then overwrote it.
-        let mut sessions = Sessions::new(SeriesLimits::default(), 10, 100);
-        let mut dictionary = Dictionary::default();
-        let decided = DecidedSeries::default();
-        let admission = Admission::new(&GranularitySet::default(), 0, NOW);
-        let [old, new, more] = [batch(1, Some("old")), batch(2, Some("new")), batch(2, None)];
-        let [old, new, more] = [&old, &new, &more].map(|bytes| decode_batch(bytes).unwrap());
-        let admit = |sessions: &Sessions, view| {
-            let former = |_, _| FormerSeries::Unknown;
-            let (kind, class, name) = (|_| None, |_, _| 0, |_| None);
-            let lookup = SeriesLookup { kind, class, name, former };
-            let admitted = sessions.admit(view, &admission, &lookup)?;
-            Ok::<_, UnknownRef>(admitted.batch.series)
-        };
-
-        let learn = |sessions: &mut Sessions, view, dictionary: &Dictionary| {
-            let dictionary = dictionary.of_project(ProjectName::of_default());
-            sessions.add_definitions(view, &dictionary, &decided, (true, NOW)).new
-        };
-
-        let waiting = learn(&mut sessions, &old, &dictionary);
-        let other = learn(&mut sessions, &new, &dictionary);
-        let [old_id, new_id] =
-            [waiting, other].map(|mut unknown| dictionary.add(unknown.remove(0)));
-        assert_eq!(learn(&mut sessions, &new, &dictionary), []);
-        assert_eq!(admit(&sessions, &new), Ok(vec![new_id]));
-        // The first request continues, and is checked right after its definitions.
-        assert_eq!(learn(&mut sessions, &old, &dictionary), []);
-        assert_eq!(admit(&sessions, &old), Ok(vec![old_id]));
-        // The newer epoch must define its refs again instead of using the older epoch's.
-        assert!(admit(&sessions, &more).is_err());
-        assert_eq!(learn(&mut sessions, &new, &dictionary), []);
-        assert_eq!(admit(&sessions, &more), Ok(vec![new_id]));
-    }
-}
+mod tests;

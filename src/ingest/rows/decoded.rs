@@ -52,6 +52,11 @@ impl DecodedRows {
         self.definitions.iter().map(|(_, definition)| definition.clone()).collect()
     }
 
+    /// Returns true when the samples of a definition are observations by the settings.
+    pub fn is_observed(&self, definition: usize) -> bool {
+        self.declared.get(definition) == Some(&KindOf::Observed)
+    }
+
     /// Returns the number of samples without refused ones.
     pub fn len(&self) -> usize {
         self.samples.len()
