@@ -108,7 +108,7 @@ pub(crate) fn unpack(from: &Path, to: &Path) {
 }
 
 /// Copies a data directory and compresses its files.
-fn pack(from: &Path, to: &Path) {
+pub(crate) fn pack(from: &Path, to: &Path) {
     for entry in fs::read_dir(from).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();

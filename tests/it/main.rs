@@ -20,6 +20,7 @@ mod fleet;
 mod followed;
 mod full_disk;
 mod golden;
+mod golden_histograms;
 mod head;
 mod journal_rows;
 mod kinds;
