@@ -1,7 +1,8 @@
 //! The processes that use the most CPU, memory and I/O in each round, by name.
 //!
 //! A name is a series, so their number is limited: at most [`TOP`] names a round and resource, and
-//! [`NAMES_MAX`] names a day. All further names of a round are summed up as [`OTHERS`].
+//! [`NAMES_MAX`] names at a time. When all places are taken, new names among the first are summed
+//! up as [`OTHERS`]; all other processes are not sampled.
 
 use std::{collections::HashMap, fs, path::Path, sync::Arc};
 
@@ -83,7 +84,7 @@ impl TopProcesses {
         Self { host, before_ms: None, before_ticks: 0, before, names }
     }
 
-    /// Adds the values of the first names; the others are one value.
+    /// Adds the values of the first names; those without a place are one value.
     fn push_first(
         &mut self,
         sums: &HashMap<String, Sums>,
@@ -135,7 +136,7 @@ impl Source for TopProcesses {
             let is_new = process.started >= self.before_ticks;
             let unknown = if is_new { Usage::START } else { usage };
             let before = self.before.get(&key).copied().unwrap_or(unknown);
-            let sum = sums.entry(family(process.name).to_owned()).or_default();
+            let sum = sums.entry(family(process.name)).or_default();
             let ticks = usage.ticks.saturating_sub(before.ticks);
             sum.cpu_seconds += ticks as f64 / self.host.ticks_per_second;
             if let (Some(now), Some(before)) = (usage.io_bytes, before.io_bytes) {
@@ -168,9 +169,11 @@ impl Source for TopProcesses {
 }
 
 /// Returns the name without the number of a kernel's thread: `kworker/0:1-events` is `kworker`.
-fn family(name: &str) -> &str {
+/// Control characters, which tags cannot have, are replaced.
+fn family(name: &str) -> String {
     let family = name.split('/').next().unwrap_or(name).trim();
-    if family.is_empty() { "(unnamed)" } else { family }
+    let family = if family.is_empty() { "(unnamed)" } else { family };
+    family.replace(char::is_control, "\u{fffd}")
 }
 
 /// Returns the bytes that a process has read from and written to storage; `None` when the agent may
@@ -284,6 +287,12 @@ mod tests {
         let fourth = sampled(&mut top, 40_000);
         assert_eq!(of(&fourth, "process_top_cpu"), [("old", 5.0)]);
         assert_eq!(of(&fourth, "process_top_io"), [("old", 2e5), ("denied", 1e5)]);
+    }
+
+    #[test]
+    fn control_characters_of_names_are_replaced() {
+        assert_eq!(family("a\nb\u{7f}"), "a\u{fffd}b\u{fffd}");
+        assert_eq!(family("kworker/0:1-ev"), "kworker");
     }
 
     #[test]
