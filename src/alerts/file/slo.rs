@@ -42,7 +42,7 @@ const ALERTS: [(&str, [BurnLimit; 2]); 2] = [
     ("critical", [BurnLimit { part: 720, rate: "14.4" }, BurnLimit { part: 120, rate: "6" }]),
     ("warning", [BurnLimit { part: 30, rate: "3" }, BurnLimit { part: 10, rate: "1" }]),
 ];
-/// Short windows contain at least this number of slots of the finest granularity by default.
+/// The shortest window, which contains several slots of the finest granularity by default.
 const SHORT_MS_MIN: i64 = 5 * MINUTE_MS;
 
 /// A burn rate that two windows must exceed.
@@ -119,6 +119,9 @@ impl FileChecker<'_> {
                 return None;
             }
         };
+        if raw.under.is_some_and(|under| !under.is_finite()) {
+            self.fault("under: use a finite number");
+        }
         for (key, text) in &keys {
             if !text.contains(VARIABLE) {
                 self.fault(format!(
@@ -331,6 +334,10 @@ mod tests {
         check(&with("window: a month"), &["window", "not a duration"]);
         check(&with("labels: {window: x}"), &["labels", "window"]);
         check(&with("under: 3"), &["good and total"]);
+        for under in [".nan", ".inf"] {
+            let lines = format!("target: 99\nhistogram: rate(h[$window])\nunder: {under}");
+            check(&lines, &["under: use a finite number"]);
+        }
         check("target: 99\ntotal: sum(t[$window])", &["good and total"]);
         check(&COUNTED.replace("ok_total[$window]", "ok_total[5m]"), &["good", "$window"]);
         check(&COUNTED.replace("ok_total[$window]", "ok_total[$window"), &["good", "parse error"]);
