@@ -79,7 +79,7 @@ function Row({ slo }: { slo: Slo }) {
   );
 }
 
-export function SloState({ slo: { error, firing, series } }: { slo: Slo }) {
+export function SloState({ slo: { error, firing, series, target } }: { slo: Slo }) {
   if (error !== undefined) {
     return (
       <span class="badge bad" title={error}>
@@ -89,6 +89,8 @@ export function SloState({ slo: { error, firing, series } }: { slo: Slo }) {
   }
   if (firing !== undefined)
     return <span class={`badge severity ${firing}`}>Burning: {firing}</span>;
+  // The target has a value after each evaluation; without it, nothing is known.
+  if (target === undefined) return <>–</>;
   if (series.length === 0) return <span class="badge">No events</span>;
   const isSpent = (series[0]?.budgetLeft ?? 1) <= 0;
   return (

@@ -97,5 +97,5 @@ it("never rounds a share up to all", () => {
   expect(budgetText(0.004)).toBe("0.4 % left");
   expect(budgetText(-12.5)).toBe("1,250 % overspent");
   expect([0.5, 0.2, 0, -1].map(budgetLevel)).toEqual(["", "warn", "bad", "bad"]);
-  expect([undefined, 0.523, 14.4, 1000].map(burnText)).toEqual(["–", "0.52", "14", "1,000"]);
+  expect([undefined, 0.523, 14.4, 1000].map(burnText)).toEqual(["–", "0.52", "14.4", "1,000"]);
 });

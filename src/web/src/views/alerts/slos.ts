@@ -163,5 +163,7 @@ export function shareText(share: number, digits = 3): string {
 /** `14.4`, `0.52`, `1,000` */
 export function burnText(rate: number | undefined): string {
   if (rate === undefined) return "–";
-  return rate.toLocaleString("en", { maximumSignificantDigits: rate >= 100 ? 4 : 2 });
+  return rate.toLocaleString("en", {
+    maximumSignificantDigits: rate >= 100 ? 4 : rate >= 10 ? 3 : 2,
+  });
 }
