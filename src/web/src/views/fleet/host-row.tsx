@@ -90,9 +90,15 @@ export class HostRow extends Component<Props> {
 }
 
 /** The title of the link, which covers the titles of the other cells. */
-function titleOf({ host, full }: Row): string {
+function titleOf({ host, lines, full }: Row): string {
   const tags = Object.entries(host.tags).map(([name, value]) => `${name}=${value}`);
-  return [host.host, ...tags, ...(full ? [untilFullText(full)] : [])].join("\n");
+  const mount = lines?.filesystem?.mount;
+  return [
+    host.host,
+    ...tags,
+    ...(mount ? [mount] : []),
+    ...(full ? [untilFullText(full)] : []),
+  ].join("\n");
 }
 
 interface LineCellProps {
