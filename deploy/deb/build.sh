@@ -7,29 +7,12 @@
 set -eu
 cd "$(dirname "$0")"
 name=$1 version=$2 architecture=$3 from=$4 out=$5
-case $name in
-granary) settings=granary.toml summary="monitoring store that keeps samples pre-aggregated" ;;
-granary-agent) settings=agent.toml summary="agent that samples hosts, databases and exporters" ;;
-*) echo "no package for $name" >&2 && exit 1 ;;
-esac
-
 tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
 chmod 755 "$tree"
-put() { # mode, target, files
-    mode=$1 target=$tree/$2
-    shift 2
-    mkdir -p "$target" && install -m "$mode" -- "$@" "$target/"
-}
-put 755 usr/bin "$from/$name"
-put 644 usr/lib/systemd/system "$from/$name.service"
+. ../package_tree.sh
 put 644 etc/granary "$from/$settings"
-put 644 "usr/share/doc/$name" "$from"/LICENSE* "$from"/CHANGELOG.md "$from"/docs/*
-put 644 usr/share/man/man1 "$from"/man/*.1
-gzip -9n "$tree"/usr/share/man/man1/*.1
-put 644 usr/share/bash-completion/completions "$from/completions/bash/$name"
 put 644 usr/share/zsh/vendor-completions "$from/completions/zsh/_$name"
-put 644 usr/share/fish/vendor_completions.d "$from/completions/fish/$name.fish"
 cp "$tree/usr/share/doc/$name/LICENSE" "$tree/usr/share/doc/$name/copyright"
 
 mkdir "$tree/DEBIAN"

@@ -355,6 +355,7 @@ fn scripts_can_be_parsed_and_the_container_copies_existing_files() {
         "install.sh",
         "deb/build.sh",
         "rpm/build.sh",
+        "package_tree.sh",
         "ansible/test.sh",
         "packages_test.sh",
     ]
