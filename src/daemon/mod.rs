@@ -255,9 +255,11 @@ impl Daemon {
         self.of_projects.tails.iter().for_each(Tails::end);
         // Requests for further reloads fail.
         drop(self.reloader);
-        if let End::Reopening(reopening) = end {
-            // Later connections wait for the new settings.
+        if !matches!(end, End::Stopped(_)) {
+            // Later connections wait for the next server.
             self.server.pause().await;
+        }
+        if let End::Reopening(reopening) = end {
             reopening.answer();
         }
         // Slow clients must not keep a store from its next holder.

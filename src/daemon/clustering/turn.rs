@@ -179,6 +179,8 @@ impl Turn<'_> {
                 death = watcher.death() => anyhow::bail!("the {} ended", death.role),
             }
         };
+        // Later connections wait for the next server.
+        server.pause().await;
         // Forwarded requests end by themselves when the holder changes. A take does not wait for
         // clients: the server ends in the background, and a forwarded request uses no store.
         let stop = server.stop(true);
