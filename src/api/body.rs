@@ -13,7 +13,7 @@ use futures_util::StreamExt;
 use tokio::{sync::Semaphore, time::timeout};
 
 use super::{
-    decompress::{self, Decompress, SETTING},
+    decompress::{self, Decompress, PACKED_SETTING, SETTING},
     refusal::Refusal,
 };
 use crate::{
@@ -87,7 +87,7 @@ impl Bodies {
         payload: web::Payload,
         bytes_max: usize,
     ) -> Result<Body, Refusal> {
-        let limits = BodyLimits { request_bytes_max: bytes_max, decompressed_bytes_max: bytes_max };
+        let limits = BodyLimits::of(bytes_max);
         let received = self.receive_within(request, payload, "identity", limits).await;
         if let Err(Refusal::TooLarge { limit, setting: SETTING }) = received {
             return Err(Refusal::TooLong { limit });
@@ -114,6 +114,26 @@ impl Bodies {
         default_encoding: &'static str,
     ) -> Result<Body, Refusal> {
         self.receive_within(request, payload, default_encoding, *self.limits.get()).await
+    }
+
+    /// Receives a packed body, which takes much more memory when it is decoded.
+    pub(super) async fn receive_packed(
+        &self,
+        request: &HttpRequest,
+        payload: web::Payload,
+    ) -> Result<Body, Refusal> {
+        let BodyLimits { request_bytes_max, decompressed_bytes_max, packed_bytes_max } =
+            *self.limits.get();
+        let limits = BodyLimits {
+            request_bytes_max: request_bytes_max.min(packed_bytes_max),
+            decompressed_bytes_max: decompressed_bytes_max.min(packed_bytes_max),
+            packed_bytes_max,
+        };
+        let received = self.receive_within(request, payload, "identity", limits).await;
+        if let Err(Refusal::TooLarge { limit, setting: SETTING }) = received {
+            return Err(Refusal::TooLarge { limit, setting: PACKED_SETTING });
+        }
+        received
     }
 
     async fn receive_within(
@@ -185,4 +205,17 @@ pub struct BodyLimits {
     pub request_bytes_max: usize,
     /// The maximum size after decompression.
     pub decompressed_bytes_max: usize,
+    /// The maximum size of a packed body after decompression.
+    pub packed_bytes_max: usize,
+}
+
+impl BodyLimits {
+    /// Returns limits of this size for all bodies.
+    pub fn of(bytes_max: usize) -> Self {
+        Self {
+            request_bytes_max: bytes_max,
+            decompressed_bytes_max: bytes_max,
+            packed_bytes_max: bytes_max,
+        }
+    }
 }

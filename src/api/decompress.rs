@@ -11,6 +11,9 @@ use crate::ingest::memory::{IngestMemory, ReservedMemory};
 
 /// The setting that limits bodies of samples, as sent and decompressed.
 pub(super) const SETTING: &str = "ingest.body_memory_max (a request may take a 32nd of it)";
+/// The setting that limits packed bodies.
+pub(super) const PACKED_SETTING: &str =
+    "ingest.body_memory_max (a packed request may take a 64th of it, decompressed)";
 /// The minimum size of the first decompressed piece.
 const PIECE_BYTES: usize = 64 << 10;
 /// The largest zstd window: 8 MiB, the default limit of zstd's command line.

@@ -39,9 +39,7 @@ impl From<NoMemory> for Refusal {
     fn from(cause: NoMemory) -> Self {
         match cause {
             NoMemory::Busy => Self::Busy(cause.to_string()),
-            NoMemory::TooLarge { limit } => {
-                Self::TooLarge { limit, setting: "ingest.body_memory_max" }
-            }
+            NoMemory::TooLarge { .. } => Self::Collect(CollectFault::Memory(cause)),
         }
     }
 }
@@ -137,13 +135,15 @@ fn collect_fault(fault: &CollectFault) -> HttpResponse {
             answer::error(StatusCode::BAD_REQUEST, "malformed", cause)
         }
         CollectFault::Forbidden(cause) => answer::error(StatusCode::FORBIDDEN, "forbidden", cause),
-        CollectFault::TooMany(_) => {
+        CollectFault::TooMany(_) | CollectFault::Memory(NoMemory::TooLarge { .. }) => {
             answer::error(StatusCode::PAYLOAD_TOO_LARGE, "too_large", fault)
         }
         CollectFault::UnknownRef(cause) => {
             answer::error(StatusCode::CONFLICT, "unknown_refs", cause)
         }
-        CollectFault::Memory(fault) => Refusal::from(*fault).response(),
+        CollectFault::Memory(NoMemory::Busy) => {
+            answer::error(StatusCode::TOO_MANY_REQUESTS, "busy", fault)
+        }
         CollectFault::SenderLimit => {
             answer::error(StatusCode::SERVICE_UNAVAILABLE, "sender_limit", fault)
         }

@@ -18,7 +18,7 @@ use crate::{
 pub const KEEP_ALIVE: Duration = Duration::from_secs(75);
 /// The longest time limit for a TLS handshake; a shorter `server.client_timeout` also limits it.
 const HANDSHAKE_TIMEOUT_MAX: Duration = Duration::from_secs(10);
-/// The timeout of an ordered stop; acknowledged samples are safe in any case.
+/// The timeout of a clean stop; acknowledged samples are safe in any case.
 pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
 /// The maximum size of batches that wait for the journal; further batches are refused with 429.
 pub const QUEUE_BYTES_MAX: usize = 64 << 20;
@@ -66,6 +66,10 @@ const SENDERS_MIN: usize = 10_000;
 /// `ingest.body_memory_max`: with 256 MiB of memory, a request may have 8 MiB.
 const REQUESTS_IN_MEMORY: usize = 32;
 
+/// The share of `ingest.body_memory_max` that a packed body may take, decompressed: its decoding
+/// takes up to 48 times its size, and its decompression up to five times.
+const PACKED_SHARE: usize = 64;
+
 /// The share of `limits.query_memory_max` of each concurrent query. The default of 512 MiB allows
 /// 16 queries at a time; they share half of the cores, so more of them would end no sooner.
 const QUERY_MEMORY: usize = 32 << 20;
@@ -81,6 +85,11 @@ pub fn request_bytes_max(settings: &Settings) -> usize {
 /// Returns the maximum size of a decompressed body.
 pub fn decompressed_bytes_max(settings: &Settings) -> usize {
     request_bytes_max(settings).saturating_mul(DECOMPRESSED_FACTOR)
+}
+
+/// Returns the maximum size of a packed body, decompressed.
+pub fn packed_bytes_max(settings: &Settings) -> usize {
+    settings.ingest.body_memory_max / PACKED_SHARE
 }
 
 /// Returns the number of concurrent queries.
@@ -142,6 +151,7 @@ pub fn derived(settings: &Settings) -> Vec<String> {
         ("hosts of a project", senders_max, series),
         ("bytes of a request", request_bytes_max(settings), body_memory),
         ("bytes of a decompressed request", decompressed_bytes_max(settings), body_memory),
+        ("bytes of a packed request, decompressed", packed_bytes_max(settings), body_memory),
         ("series of a query", settings.query_series_max(), points),
         ("concurrent queries", queries_max(settings), query_memory),
     ]

@@ -106,11 +106,12 @@ fn derived_limits_have_floors() {
         let settings = with(text).unwrap();
         let senders_max = bounds::store_limits(&settings).senders_max;
         let request_bytes = bounds::request_bytes_max(&settings);
-        (senders_max, request_bytes, bounds::decompressed_bytes_max(&settings))
+        let decompressed_bytes = bounds::decompressed_bytes_max(&settings);
+        (senders_max, request_bytes, decompressed_bytes, bounds::packed_bytes_max(&settings))
     };
-    assert_eq!(limits(""), (100_000, 8 * MIB, 32 * MIB));
+    assert_eq!(limits(""), (100_000, 8 * MIB, 32 * MIB, 4 * MIB));
     let small = "[limits]\nseries_max = 20_000\n[ingest]\nbody_memory_max = 8_388_608";
-    assert_eq!(limits(small), (10_000, MIB, 4 * MIB));
+    assert_eq!(limits(small), (10_000, MIB, 4 * MIB, MIB / 8));
     assert_eq!(limits("limits.series_max = 300").0, 300);
     let too_small = with("ingest.body_memory_max = 8_388_607").unwrap_err();
     assert!(too_small.contains("use 8388608 or more"), "{too_small}");

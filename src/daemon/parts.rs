@@ -261,6 +261,7 @@ fn bodies(settings: &mut LiveSettings) -> Bodies {
     let limits = settings.derive(|settings| BodyLimits {
         request_bytes_max: bounds::request_bytes_max(settings),
         decompressed_bytes_max: bounds::decompressed_bytes_max(settings),
+        packed_bytes_max: bounds::packed_bytes_max(settings),
     });
     let memory = IngestMemory::default();
     let shared = memory.clone();

@@ -123,8 +123,7 @@ fn query_limits(settings: &Settings) -> QueryLimits {
 /// Returns the limits of the bodies that other nodes send.
 fn shard_bodies(settings: &Settings) -> Bodies {
     let memory = IngestMemory::new(settings.ingest.body_memory_max);
-    let bytes_max = settings.ingest.body_memory_max;
-    let limits = BodyLimits { request_bytes_max: bytes_max, decompressed_bytes_max: bytes_max };
+    let limits = BodyLimits::of(settings.ingest.body_memory_max);
     Bodies::new(LiveValue::new(limits), memory, settings.server.client_timeout)
 }
 

@@ -29,7 +29,7 @@ const PACKED_FACTOR: usize = 48;
 
 /// The maximum ratio of the memory of histograms, in a batch and for the journal's record, to their
 /// bytes in a body. A bucket takes at least two bytes of the body.
-pub const HISTOGRAM_FACTOR: usize = 24;
+const HISTOGRAM_FACTOR: usize = 24;
 
 /// The encodings of native batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,6 +73,16 @@ impl BatchEncoding {
             Self::Packed => PACKED_FACTOR * body.len(),
             // The values, and the definitions and samples decoded from them.
             Self::Updates => 2 * json_bytes(body),
+        }
+    }
+
+    /// Returns the memory in bytes of the histograms of a decoded body, in addition to
+    /// [`BatchEncoding::memory`].
+    pub fn histogram_memory(self, bytes: usize) -> usize {
+        match self {
+            Self::Bson | Self::Json | Self::Updates => HISTOGRAM_FACTOR * bytes,
+            // `PACKED_FACTOR` is larger than this factor and the copies in BSON together.
+            Self::Packed => 0,
         }
     }
 

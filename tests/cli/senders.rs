@@ -103,6 +103,33 @@ fn bson_body(batches: &[&Batch]) -> Vec<u8> {
 }
 
 #[test]
+fn a_packed_body_of_the_shown_size_is_accepted_and_a_larger_one_refused() {
+    let daemon = Daemon::start("ingest.body_memory_max = 8_388_608");
+    // Each sample takes three bytes, the least, so decoding takes the most memory for the size.
+    let body = |seq: u64, samples: usize| {
+        let definition = SeriesDefinition { metric: "m".to_owned(), ..SeriesDefinition::default() };
+        pack(&[Batch {
+            agent: "web1".to_owned(),
+            epoch: 1,
+            seq,
+            series: vec![definition],
+            refs: vec![0; samples],
+            times: vec![jiff::Timestamp::now().as_millisecond()],
+            values: vec![1.0; samples],
+            ..Batch::default()
+        }])
+    };
+    let largest = body(1, 43_660);
+    assert!((131_000..=131_072).contains(&largest.len()), "{}", largest.len());
+    let answer = daemon.post(PACKED_MEDIA_TYPE, &largest);
+    assert_eq!((answer.status, &answer.body["accepted"]), (200, &json!(43_660)), "{}", answer.body);
+    let answer = daemon.post(PACKED_MEDIA_TYPE, &body(2, 43_700));
+    let expected = "more than 131072 bytes: send smaller requests or raise ingest.body_memory_max \
+                    (a packed request may take a 64th of it, decompressed)";
+    assert_eq!((answer.status, answer.body["message"].as_str()), (413, Some(expected)));
+}
+
+#[test]
 fn a_batch_counts_once_whether_it_is_packed_or_not() {
     let daemon = Daemon::start("");
     let metric = "events".to_owned();

@@ -65,7 +65,7 @@ struct ObservationMemory {
 }
 
 impl ObservationMemory {
-    /// Reserves the memory of so many observations; a request that is judged again holds it.
+    /// Reserves the memory of this many observations, unless an earlier call has reserved it.
     fn hold(&mut self, observations: usize) -> Result<(), NoMemory> {
         if let more @ 1.. = observations.saturating_sub(self.observations) {
             self.memory.grow(more * OBSERVATION_BYTES)?;
@@ -96,7 +96,7 @@ impl BatchCollector {
             }
             Some(replace) => {
                 memory.grow(BatchEncoding::Bson.memory(&body))?;
-                let views = views_of(&body, &mut memory)?;
+                let views = views_of(&body, BatchEncoding::Bson, &mut memory)?;
                 note_sender_times(&views, now, parts);
                 let body = DecodedBody { bson: body.clone(), invalid: Vec::new(), replace };
                 let origin = (encoding, None);
@@ -104,7 +104,7 @@ impl BatchCollector {
             }
         };
         let body = decoded.bson.clone();
-        let views = views_of(&body, &mut memory)?;
+        let views = views_of(&body, encoding, &mut memory)?;
         if !is_own {
             check_senders(&views, senders.as_ref())?;
         }
@@ -243,11 +243,12 @@ fn count_readings_once(
 /// Returns the batches of a body, and takes memory for their histograms.
 fn views_of<'a>(
     body: &'a Bytes,
+    encoding: BatchEncoding,
     memory: &mut ReservedMemory,
 ) -> Result<Vec<BatchView<'a>>, CollectFault> {
     let views = protocol::batches(body)?;
     let histogram_bytes: usize = views.iter().map(|view| view.histograms.len()).sum();
-    memory.grow(protocol::HISTOGRAM_FACTOR * histogram_bytes)?;
+    memory.grow(encoding.histogram_memory(histogram_bytes))?;
     Ok(views)
 }
 

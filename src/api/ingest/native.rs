@@ -75,7 +75,12 @@ async fn accept(
     parts: &IngestParts,
     encoding: BatchEncoding,
 ) -> Result<IngestAnswer, Refusal> {
-    let body = parts.bodies.receive(request, payload, "identity").await?;
+    let body = match encoding {
+        BatchEncoding::Packed => parts.bodies.receive_packed(request, payload).await?,
+        BatchEncoding::Bson | BatchEncoding::Json | BatchEncoding::Updates => {
+            parts.bodies.receive(request, payload, "identity").await?
+        }
+    };
     let collector = parts.collectors.for_body(&body.bytes);
     let senders = caller(request).and_then(|caller| caller.senders());
     let (body, memory) = (body.bytes, body.memory);
