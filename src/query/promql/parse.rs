@@ -6,11 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::syntax::{
-    self, ParsedQuery,
-    span::SyntaxError,
-    tree::{Comparison, Expr},
-};
+use super::syntax::{self, ParsedQuery, span::SyntaxError, tree::Expr};
 use crate::query::ExpressionLimits;
 use crate::{
     model::{KeySelector, METRIC_TAG, TagComparison, TagMatcher},
@@ -75,12 +71,7 @@ pub fn key_selector(text: &str) -> Result<KeySelector, String> {
     });
     let of_labels = matchers.iter().map(|matcher| TagMatcher {
         tag: matcher.label.clone(),
-        comparison: match matcher.comparison {
-            Comparison::Equal => TagComparison::Equal,
-            Comparison::NotEqual => TagComparison::NotEqual,
-            Comparison::Pattern => TagComparison::Pattern,
-            Comparison::NotPattern => TagComparison::NotPattern,
-        },
+        comparison: matcher.comparison,
         value: matcher.value.clone(),
     });
     KeySelector::new(of_metric.chain(of_labels).collect())

@@ -4,12 +4,12 @@
 
 use crate::query::{ExpressionLimits, Labels, QueryError};
 use crate::{
-    model::METRIC_TAG,
+    model::{METRIC_TAG, TagComparison},
     query::{
         MatchOperator, SeriesMatcher,
         promql::{
             parse::parse,
-            syntax::tree::{Comparison, Expr, Matcher, VectorSelector},
+            syntax::tree::{Expr, Matcher, VectorSelector},
         },
         whole_pattern,
     },
@@ -41,7 +41,7 @@ pub(crate) fn fixed_labels(expression: &Expr) -> Labels {
     };
     let mut pairs: Vec<(&str, &str)> = Vec::new();
     for matcher in set.iter().filter(|matcher| matcher.label != METRIC_TAG) {
-        let is_equal = matcher.comparison == Comparison::Equal;
+        let is_equal = matcher.comparison == TagComparison::Equal;
         // A label with several matchers has no single value.
         if let Some(index) = pairs.iter().position(|(name, _)| *name == matcher.label) {
             pairs[index].1 = "";
@@ -91,10 +91,10 @@ fn compile_matcher(
 ) -> Result<SeriesMatcher, QueryError> {
     let value = matcher.value.as_str();
     let operator = match matcher.comparison {
-        Comparison::Equal => MatchOperator::Equal(value.to_owned()),
-        Comparison::NotEqual => MatchOperator::NotEqual(value.to_owned()),
-        Comparison::Pattern => MatchOperator::Pattern(whole_pattern(value, limits)?),
-        Comparison::NotPattern => MatchOperator::NotPattern(whole_pattern(value, limits)?),
+        TagComparison::Equal => MatchOperator::Equal(value.to_owned()),
+        TagComparison::NotEqual => MatchOperator::NotEqual(value.to_owned()),
+        TagComparison::Pattern => MatchOperator::Pattern(whole_pattern(value, limits)?),
+        TagComparison::NotPattern => MatchOperator::NotPattern(whole_pattern(value, limits)?),
     };
     Ok(SeriesMatcher { tag: matcher.label.clone(), operator })
 }

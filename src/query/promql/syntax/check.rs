@@ -6,11 +6,9 @@
 use super::{
     operator::Aggregation,
     span::SyntaxError,
-    tree::{
-        Aggregate, Binary, Call, Comparison, Expr, ManySide, Matcher, ValueType, VectorSelector,
-    },
+    tree::{Aggregate, Binary, Call, Expr, ManySide, Matcher, ValueType, VectorSelector},
 };
-use crate::model::METRIC_TAG;
+use crate::model::{METRIC_TAG, TagComparison};
 
 type CheckResult = Result<ValueType, SyntaxError>;
 
@@ -167,9 +165,9 @@ fn check_selector(selector: &VectorSelector) -> Result<(), SyntaxError> {
 /// and count as not passing; `matchers_of` checks them.
 fn may_be_empty(matcher: &Matcher) -> bool {
     match matcher.comparison {
-        Comparison::Equal => matcher.value.is_empty(),
-        Comparison::NotEqual => !matcher.value.is_empty(),
-        Comparison::Pattern | Comparison::NotPattern => false,
+        TagComparison::Equal => matcher.value.is_empty(),
+        TagComparison::NotEqual => !matcher.value.is_empty(),
+        TagComparison::Pattern | TagComparison::NotPattern => false,
     }
 }
 

@@ -181,7 +181,7 @@ fn write_modifiers(
 
 impl Display for Matcher {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", Names(std::slice::from_ref(&self.label)), self.comparison.text())?;
+        write!(f, "{}{}", Names(std::slice::from_ref(&self.label)), self.comparison.operator())?;
         write_quoted(&self.value, f)
     }
 }

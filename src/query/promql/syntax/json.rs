@@ -101,7 +101,7 @@ fn selector_json(selector: &VectorSelector, kind: &str) -> Value {
 
 fn matcher_json(matcher: &Matcher) -> Value {
     let Matcher { label, comparison, value } = matcher;
-    object!({ "name": label, "type": comparison.text(), "value": value })
+    object!({ "name": label, "type": comparison.operator(), "value": value })
 }
 
 /// Returns a duration in milliseconds, as for an instant query; 0 when it is missing or invalid.

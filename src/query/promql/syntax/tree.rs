@@ -9,7 +9,7 @@ use super::{
     operator::{Aggregation, Operator},
     span::TextSpan,
 };
-use crate::query::promql::value::windows::Extension;
+use crate::{model::TagComparison, query::promql::value::windows::Extension};
 
 /// An expression.
 #[derive(Debug)]
@@ -197,29 +197,9 @@ pub(crate) struct VectorSelector {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Matcher {
     pub(crate) label: String,
-    pub(crate) comparison: Comparison,
+    pub(crate) comparison: TagComparison,
     /// The value, or the pattern, which is not compiled.
     pub(crate) value: String,
-}
-
-/// The comparison of a matcher.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Comparison {
-    Equal,
-    NotEqual,
-    Pattern,
-    NotPattern,
-}
-
-impl Comparison {
-    pub(crate) fn text(self) -> &'static str {
-        match self {
-            Self::Equal => "=",
-            Self::NotEqual => "!=",
-            Self::Pattern => "=~",
-            Self::NotPattern => "!~",
-        }
-    }
 }
 
 /// The time shift of a selector or a subquery.

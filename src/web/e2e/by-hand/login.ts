@@ -3,19 +3,12 @@ import { ACCESS, addUser, fillLogin } from "../support/access";
 import { measureOpening, quantile, summary } from "../support/clock";
 import { HOST, hostSamples, ping } from "../support/data";
 import type { Daemon } from "../support/daemon";
+import { isChartDrawn } from "../support/drawn";
 import { expect, test } from "../support/test";
 
 /** Rounds, each without and with a login, so that the machine's load is the same for both. */
 const ROUNDS = 6;
 const RUNS = 5;
-
-/** Returns whether a chart has drawn values. */
-function isChartDrawn(): boolean {
-  for (const { series } of window.granaryCharts?.values() ?? []) {
-    if (series.some(({ values }) => values.some((value) => value != null))) return true;
-  }
-  return false;
-}
 
 async function postHost(daemon: Daemon): Promise<void> {
   await daemon.postSamples(hostSamples(HOST, 3, 0));

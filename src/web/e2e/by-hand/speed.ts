@@ -10,6 +10,7 @@ import { boxOf } from "../support/charts";
 import { measureOpening, quantile, summary, traceFrames } from "../support/clock";
 import { HOST, hostSamples, ping } from "../support/data";
 import { Daemon, freePort, type Sample } from "../support/daemon";
+import { isChartDrawn } from "../support/drawn";
 import { eventually } from "../support/eventually";
 import { openSettled } from "../support/settled";
 import { expect, test } from "../support/test";
@@ -27,14 +28,6 @@ function addRow(what: string, granary: string, prometheus = "-"): void {
 function hostsSamples(): Sample[] {
   const hosts = Array.from({ length: HOSTS }, (_, k) => (k === 0 ? HOST : `node${k}`));
   return hosts.flatMap((host, k) => hostSamples(host, 3, k));
-}
-
-/** Returns whether a chart has drawn values. */
-function isChartDrawn(): boolean {
-  for (const { series } of window.granaryCharts?.values() ?? []) {
-    if (series.some(({ values }) => values.some((value) => value != null))) return true;
-  }
-  return false;
 }
 
 function isFleetShown(): boolean {

@@ -9,6 +9,14 @@ export interface DrawnChart {
   series: Record<string, (number | null)[]>;
 }
 
+/** Returns whether a chart has drawn values; runs in the page. */
+export function isChartDrawn(): boolean {
+  for (const { series } of window.granaryCharts?.values() ?? []) {
+    if (series.some(({ values }) => values.some((value) => value != null))) return true;
+  }
+  return false;
+}
+
 /** Waits until the chart with this title draws values and not a coarser preview; returns it. */
 export async function drawnChart(page: Page, title: string): Promise<DrawnChart> {
   await page.waitForFunction(

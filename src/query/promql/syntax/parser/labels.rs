@@ -4,11 +4,11 @@ use super::{
     super::{
         operator::Operator,
         token::{Keyword, Token},
-        tree::{Comparison, Grouping, Matcher},
+        tree::{Grouping, Matcher},
     },
     ParseResult, Parser,
 };
-use crate::model::METRIC_TAG;
+use crate::model::{METRIC_TAG, TagComparison};
 
 const GROUPING: &str = "grouping opts";
 const MATCHING: &str = "label matching";
@@ -78,14 +78,14 @@ impl Parser<'_> {
         };
         self.advance()?;
         let comparison = match self.token {
-            Token::Assign => Comparison::Equal,
-            Token::Operator(Operator::NotEqual) => Comparison::NotEqual,
-            Token::Pattern => Comparison::Pattern,
-            Token::NotPattern => Comparison::NotPattern,
+            Token::Assign => TagComparison::Equal,
+            Token::Operator(Operator::NotEqual) => TagComparison::NotEqual,
+            Token::Pattern => TagComparison::Pattern,
+            Token::NotPattern => TagComparison::NotPattern,
             // A text alone is the name of a metric.
             _ if is_quoted => {
                 let (value, label) = (label, METRIC_TAG.to_owned());
-                return Ok(Matcher { label, comparison: Comparison::Equal, value });
+                return Ok(Matcher { label, comparison: TagComparison::Equal, value });
             }
             _ => return Err(self.unexpected_token(MATCHING, "label matching operator")),
         };

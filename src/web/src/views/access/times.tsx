@@ -1,4 +1,4 @@
-/** The times of a key or a code: when and by whom it was made, and when it expires. */
+/** The times of a key, a code or a user: when and by whom it was made, and when it expires. */
 import { now } from "../../api/client";
 import { dayOfText, momentText } from "../../app/moment";
 import { agoText, inText } from "../../model/words";

@@ -1,11 +1,12 @@
 /** A user in the list: a row of the table, or a card on a narrow screen. */
 import { caller } from "../../api/session";
 import type { UserEntry } from "../../api/types";
-import { dayOfText, momentText } from "../../app/moment";
+import { momentText } from "../../app/moment";
 import { countWithNoun } from "../../model/words";
 import { Ago } from "../../parts/ago";
 import { Icon } from "../../parts/icon";
 import { roleTexts } from "./roles";
+import { Made } from "./times";
 
 interface Props {
   user: UserEntry;
@@ -26,7 +27,7 @@ export function UserRow({ user, onDo }: Props) {
         <LastLogin user={user} />
       </td>
       <td>
-        <Added user={user} />
+        <Made entry={user} />
       </td>
       <td>
         <Actions user={user} onDo={onDo} />
@@ -54,7 +55,7 @@ export function UserCard({ user, onDo }: Props) {
         <div>
           <dt>Added</dt>
           <dd>
-            <Added user={user} />
+            <Made entry={user} />
           </dd>
         </div>
       </dl>
@@ -109,15 +110,6 @@ function LastLogin({ user: { last_login, sessions } }: { user: UserEntry }) {
         <Ago at={last_login} />
       </span>
       <small class="muted">{countWithNoun(sessions, "session")}</small>
-    </span>
-  );
-}
-
-function Added({ user: { created, created_by } }: { user: UserEntry }) {
-  return (
-    <span class="access-time" title={momentText(created)}>
-      {dayOfText(created)}
-      {created_by !== "" && <small class="muted">by {created_by}</small>}
     </span>
   );
 }
