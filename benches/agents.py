@@ -73,7 +73,7 @@ class Agent:
         self.process.wait()
 
     def last_number(self):
-        """Returns the last number of a spool whose agent stopped in order: all earlier ones were acknowledged."""
+        """Returns the last number of a spool whose agent stopped cleanly: all earlier ones were acknowledged."""
         log = open(self.log).read()
         assert "begins" not in log and "dropped" not in log.split("stopped")[0], self.log
         return max(int(number) for number in re.findall(r"through=(?:Some\()?(\d+)", log))

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The disk space of the same history in Granary, VictoriaMetrics and InfluxDB: 1,000 series, a sample
 every 60 s, 30 days, as line protocol, each in an empty directory. Prints the megabytes of the data
-directory and of its largest parts when they no longer change and after an ordered stop, and the CPU
+directory and of its largest parts when they no longer change and after a clean stop, and the CPU
 seconds of the process from start to end.
 
 usage: benches/disk_peers.py [granary|victoria|influx ...]

@@ -6,7 +6,7 @@ and send over two connections as fast as the daemon responds.
 usage: benches/growth.py [SERIES ...]        GRANARY=target/release/granary, PORT=7119
 
 Prints a row per size. Queries read the last minutes, which are still in memory: medians of 20 responses
-over one HTTP connection. A start is measured after an ordered stop, until /healthz responds. Bytes
+over one HTTP connection. A start is measured after a clean stop, until /healthz responds. Bytes
 written cover the whole process including its stop, so the folder (TMPDIR) must be on a disk.
 """
 

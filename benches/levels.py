@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The cost of a fifth level of 10 s, kept for 6 hours, beside the four default levels: CPU per sample
-and peak memory of the whole process, from start to an ordered stop that writes everything, and bytes
+and peak memory of the whole process, from start to a clean stop that writes everything, and bytes
 on disk after it. Both take turns, each on fresh data.
 
 usage: benches/levels.py [fleet|hosts|history ...]        GRANARY=target/release/granary, PORT=7119, PAIRS=3

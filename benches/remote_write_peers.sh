@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Granary and VictoriaMetrics side by side: the same remote-write bodies over two connections, each
 # on fresh data, one after the other. Prints CPU seconds of the whole process, from start to an
-# ordered stop that writes everything, its peak memory, and samples per second.
+# clean stop that writes everything, its peak memory, and samples per second.
 #
 #   benches/remote_write_peers.sh [fleet|history] [granary|victoria ...]
 #

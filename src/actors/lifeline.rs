@@ -1,7 +1,7 @@
 //! The watcher: reports roles that end unexpectedly, so that no half-alive daemon keeps running.
 //!
 //! Every role holds a lifeline. When a role ends without releasing its lifeline, by a panic or a
-//! bug, the watcher reports the death, and the daemon stops in order with a non-zero exit code.
+//! bug, the watcher reports the death, and the daemon shuts down with a non-zero exit code.
 
 use tokio::sync::mpsc;
 

@@ -63,7 +63,7 @@ enum ClusterCommand {
         #[arg(long, default_value_t = FIRST)]
         shard: u16,
     },
-    /// Let a member replace its replica by a copy of another member's
+    /// Let a member replace its replica with a copy of another member's
     ///
     /// The node applies the log again instead, if all its records are still there. The node does
     /// not hold the store meanwhile, and keeps its replica when no member sends a copy.

@@ -13,9 +13,9 @@ use crate::{
 
 /// Convert a data directory to the previous format, for an older release
 ///
-/// All samples, series and objects stay, except the keys of access control: the older release has
-/// no access control, so keep it on loopback. Preallocated documents without samples are removed;
-/// the older release preallocates again. Stop the daemon first. An interrupted run can be repeated.
+/// All samples, series and objects stay, except keys and users: the older release has no access
+/// control, so keep it on loopback. Preallocated documents without samples are removed; the older
+/// release preallocates again. Stop the daemon first. An interrupted run can be repeated.
 #[derive(Debug, Args)]
 pub(super) struct DowngradeArgs {
     /// The data directory

@@ -16,7 +16,7 @@ use crate::{
 ///
 /// Stop the daemon first. All samples, series and objects stay: the command compares every level
 /// before and after. Only the directory of the node that held the store last becomes embedded,
-/// after all nodes were stopped in order: the command refuses a directory that lacks records of the
+/// after a clean shutdown of all nodes: the command refuses a directory that lacks records of the
 /// log. An interrupted run can be repeated.
 #[derive(Debug, Args)]
 #[command(after_help = "\

@@ -157,7 +157,7 @@ fn bytes(count: u64) -> String {
 
 fn shown(plan: &Plan, machine: &Machine, lacks: &[String]) -> String {
     let header =
-        ["on disk", "slots of a series", "bytes a slot", "bytes", "random values", "at a turn"];
+        ["on disk", "slots of a series", "bytes a slot", "bytes", "random values", "period end"];
     let mut disk = table(header.map(str::to_owned));
     for granularity in &plan.granularities {
         disk.add_row([

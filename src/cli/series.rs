@@ -48,7 +48,7 @@ enum SeriesCommand {
     /// Rename matching series to another metric or other tags: either all series or none
     Rename(NewKeyArgs),
     /// Rename matching series to another metric or other tags, and merge series with equal names,
-    /// also with existing series
+    /// including existing series
     Merge(NewKeyArgs),
 }
 

@@ -1,4 +1,4 @@
-//! The daemon's life: start, run, and the ordered stop.
+//! The daemon's life: start, run, and the clean stop.
 
 mod accepting;
 mod alerting;

@@ -1,4 +1,4 @@
-//! The roles that write and maintain an open store: the start and the ordered stop.
+//! The roles that write and maintain an open store: the start and the clean stop.
 //!
 //! Must never know: requests, which shard the store is.
 

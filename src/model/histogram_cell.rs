@@ -1,7 +1,7 @@
 //! The cell of histograms: the aggregate of one slot of a series of histograms.
 //!
-//! Like [`super::Cell`], it is a commutative monoid: `merge` is associative and commutative but for
-//! the last bits of sums, and except that buckets are merged into the coarsest ones.
+//! Like [`super::Cell`], it is a commutative monoid: `merge` is associative and commutative, except
+//! for the last bits of sums. Buckets of different schemas become those of the coarsest schema.
 
 use std::cmp::Ordering;
 

@@ -123,7 +123,7 @@ impl fmt::Display for NodeName {
     }
 }
 
-/// The beat of a holder that stopped in order: the next holder need not wait.
+/// The beat of a holder that stopped cleanly: the next holder need not wait.
 pub const STOPPED: i64 = -1;
 
 /// The row of a shard: its lease, its cut and its members.

@@ -33,7 +33,7 @@ fn kill_9_after_each_acknowledgement_loses_nothing_and_counts_nothing_twice() {
             assert_eq!(sum_of_events(&daemon, resolution), 3.0 * seq as f64, "{resolution}");
         }
     }
-    // The last checkpoint of an orderly stop leaves nothing to replay.
+    // The last checkpoint of a clean stop leaves nothing to replay.
     assert_eq!(daemon.stop(), Some(0));
     daemon.restart();
     assert!(daemon.log().contains("replayed_records=0"), "{}", daemon.log());

@@ -246,7 +246,7 @@ fn sparklines_show_the_samples_of_a_fleet() {
 
 /// Regression: each stop of an agent for maintenance raised `HostDown`.
 #[test]
-fn a_host_is_stopped_after_an_agents_orderly_stop_but_not_after_a_kill() {
+fn a_host_is_stopped_after_an_agents_clean_stop_but_not_after_a_kill() {
     let mut daemon = Daemon::start("");
     let state = |daemon: &Daemon| list_hosts(daemon, "")["hosts"][0]["state"].clone();
     let first = start_agent(&daemon);

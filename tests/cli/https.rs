@@ -227,7 +227,7 @@ impl Agent {
         file.lines().map_while(Result::ok).collect::<Vec<_>>().join("\n")
     }
 
-    /// Stops the agent in order, and returns its report.
+    /// Stops the agent cleanly, and returns its report.
     fn stop(mut self, folder: &Path) -> serde_json::Value {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());

@@ -139,7 +139,7 @@ fn assert_delivers_everything(start: impl Fn(&Target, &Daemon, &Path) -> Sender)
     target.wait_for_scrapes();
     daemon.restart();
     target.wait_for_scrapes();
-    // During an orderly stop, the sender delivers its pending samples.
+    // During a clean stop, the sender delivers its pending samples.
     drop(sender);
     let served_before_restart = target.scrapes.load(Ordering::SeqCst);
     let sender = start(&target, &daemon, dir.path());

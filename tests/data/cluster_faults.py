@@ -1,4 +1,4 @@
-"""Three nodes of a cluster under faults: kills, stops longer than the lease, ordered stops, kills of
+"""Three nodes of a cluster under faults: kills, stops longer than the lease, clean stops, kills of
 MongoDB, cuts and delays of connections in each direction, a wiped disk, a member struck and back.
 
 Senders of numbered batches and a pair of senders of the same series by remote write go on meanwhile,
@@ -335,7 +335,7 @@ key_file = "{self.tls}/server.key"
     def stop(self, name):
         self.processes[name].terminate()
         if self.processes[name].wait(40) != 0:
-            raise SystemExit(f"{name} did not stop in order")
+            raise SystemExit(f"{name} did not stop cleanly")
 
     def close(self):
         for process in self.processes.values():
@@ -492,7 +492,7 @@ def interrupt(cluster, sender, fault):
         cluster.kill(str(holder))
         outage = blocked()
         cluster.start(holder)
-    elif fault == "ordered stop":
+    elif fault == "clean stop":
         cluster.stop(str(holder))
         outage = blocked()
         cluster.start(holder)
@@ -534,7 +534,7 @@ def interrupt(cluster, sender, fault):
     return outage
 
 
-FAULTS = ["kill", "ordered stop", "suspension", "kill of MongoDB", "holder cut from MongoDB",
+FAULTS = ["kill", "clean stop", "suspension", "kill of MongoDB", "holder cut from MongoDB",
           "requests to MongoDB cut", "answers of MongoDB cut", "holder cut from nodes",
           "slow links", "wiped disk", "struck and back"]
 COUNTS = [100, 30, 50, 30, 30, 30, 30, 30, 10, 1, 1]
@@ -645,7 +645,7 @@ def main():
             "takeover p50": round(percentile(takeovers, 0.5), 1),
             "takeover p99": round(percentile(takeovers, 0.99), 1),
             "takeover max": round(max(takeovers, default=0), 1),
-            "ordered stop max": round(max(outages.get("ordered stop", [0])), 1),
+            "clean stop max": round(max(outages.get("clean stop", [0])), 1),
         }
         print(json.dumps(result, indent=1))
         if queries.wrong:

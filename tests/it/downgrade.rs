@@ -91,7 +91,7 @@ fn all_files_of_a_downgraded_directory_have_the_previous_format_and_its_tables()
 }
 
 #[test]
-fn a_directory_with_an_erasure_is_downgraded_after_an_orderly_stop() {
+fn a_directory_with_an_erasure_is_downgraded_after_a_clean_stop() {
     let dir = tempfile::tempdir().unwrap();
     unpack(&golden(FORMAT_VERSION), dir.path());
     let (store, mut appender) = open(dir.path(), NOW);

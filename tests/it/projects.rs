@@ -243,7 +243,7 @@ fn a_directory_is_downgraded_only_without_series_and_objects_of_projects() {
     let (store, appender) = open(dir.path(), NOW);
     let of = store.for_project(&red);
     of.delete_object(ObjectKind::Silence, "s", Some(version)).unwrap().unwrap();
-    // An orderly stop also makes a checkpoint; after a kill, the journal still has the project's
+    // A clean stop also makes a checkpoint; after a kill, the journal still has the project's
     // senders.
     store.checkpoint(NOW).unwrap();
     drop((store, appender, of));

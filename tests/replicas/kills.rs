@@ -1,4 +1,4 @@
-//! Three nodes as processes, killed, stopped for longer than the TTL, and stopped in order, while
+//! Three nodes as processes, killed, stopped for longer than the TTL, and stopped cleanly, while
 //! the server is killed too.
 
 use std::{
@@ -38,7 +38,7 @@ struct Cluster {
     server: Server,
     nodes: Vec<Option<Child>>,
     losses: Vec<Loss>,
-    /// Kills of nodes, stops, ordered stops, kills of the server.
+    /// Kills of nodes, stops, clean stops, kills of the server.
     events: [u32; 4],
 }
 
@@ -125,7 +125,7 @@ impl Cluster {
                 thread::sleep(Duration::from_millis(fastrand::u64(..3000)));
                 self.start_node(node);
             }
-            // Long after the last ordered stop, whose takeover is over.
+            // Long after the last clean stop, whose takeover is over.
             _ => {
                 self.events[3] += 1;
                 self.server.kill();
@@ -292,10 +292,10 @@ fn acknowledged_records_are_on_all_replicas_once_whatever_is_killed() {
     let total: u32 = progress.iter().map(acked).sum();
     eprintln!(
         "{total} records acknowledged, {takes} epochs, {seeds} seeds; {kills} kills and {stops} \
-         stops of nodes, {ordered} ordered stops, {server} kills of the server; {} of {} answers \
+         stops of nodes, {ordered} clean stops, {server} kills of the server; {} of {} answers \
          up to date",
         answers.0, answers.1
     );
     print_times("lost holders", &takeover_times(&cluster.losses, &acks, false));
-    print_times("ordered stops", &takeover_times(&cluster.losses, &acks, true));
+    print_times("clean stops", &takeover_times(&cluster.losses, &acks, true));
 }

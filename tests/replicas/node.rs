@@ -83,7 +83,7 @@ fn runs_as_a_process_of_the_other_test() {
         }
         thread::spawn(move || serve(&stream, &replicas, &stops_here));
     }
-    // An ordered stop: the connection that woke the listener was the last one.
+    // A clean stop: the connection that woke the listener was the last one.
     spreader.abort();
     assert!(runtime.block_on(spreader).unwrap_err().is_cancelled());
     wait_until("the end of requests", 10, || Arc::strong_count(&replicas) == 1);

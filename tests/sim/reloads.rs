@@ -3,7 +3,7 @@
 use crate::{history::History, rules};
 
 impl History {
-    /// Changes retentions and sizes, as a reload does, or stops in order and opens the store again,
+    /// Changes retentions and sizes, as a reload does, or stops cleanly and opens the store again,
     /// perhaps with other rules or granularities.
     pub(crate) fn reload(&mut self) {
         if self.rng.u8(0..3) == 0 {

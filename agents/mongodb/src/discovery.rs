@@ -109,7 +109,7 @@ impl Discovery {
         let address = ServerAddress::parse(&found.address).map_err(|cause| cause.to_string())?;
         let mut options = options_of_host(&self.options, &address, factory.limits.timeout);
         if found.is_arbiter {
-            // An arbiter stores no users, so that it would refuse every password.
+            // An arbiter stores no users, so it would refuse every password.
             options.credential = None;
         }
         let settings = TargetSettings { host: None, ..self.settings.clone() };

@@ -136,7 +136,7 @@ impl MongoDb {
         Ok(agent)
     }
 
-    /// Starts to look for the servers of a target in DNS records.
+    /// Starts the lookup of a target's servers in DNS records.
     fn look_up(
         &mut self,
         target: &TargetSettings,

@@ -172,7 +172,7 @@ impl Target {
             self.add_databases();
         }
         self.add_slow_values();
-        // Known before the server ever answered, so without its set.
+        // These readings have no tag of the set, which is unknown before the first response.
         let mut readings = Readings::new(self.host_tags());
         if let Some(problem) = problem {
             readings.problem(Self::object_of(&self.host), problem + &describe(view));
@@ -283,11 +283,11 @@ impl Target {
     }
 }
 
-/// Returns how the set of a server that does not answer sees it, to complete a message.
+/// Returns the end of a message about a server that does not answer: whether its set reaches it.
 fn describe(view: Option<View>) -> String {
     match view {
         Some(View { is_healthy: true, .. }) => {
-            "; its set reaches it: check the network between this agent and it".to_owned()
+            "; its set reaches it: check the network between this agent and the server".to_owned()
         }
         Some(View { is_healthy: false, state, .. }) => {
             format!("; its set cannot reach it either (state {state})")

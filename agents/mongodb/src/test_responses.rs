@@ -393,7 +393,7 @@ pub(crate) fn later(status: &Document, seconds: i64, changes: &[(&str, &str, i64
     status
 }
 
-/// Returns true for a metric that the agent knows before a server answers, so without its set.
+/// Returns true for a metric that the agent sends even before a server answers, without its set.
 pub(crate) fn is_of_agent(metric: &str) -> bool {
     metric == "mongodb_up" || metric.starts_with("mongodb_collect_")
 }

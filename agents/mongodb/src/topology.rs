@@ -35,7 +35,7 @@ pub(crate) struct Found {
     pub(crate) address: String,
     /// The replica set; routers have none.
     pub(crate) set: Option<String>,
-    /// True for an arbiter, which knows no users.
+    /// True for an arbiter, which stores no users.
     pub(crate) is_arbiter: bool,
     /// True for a member that may be a server of the settings under another name: neither answers.
     pub(crate) may_be_seed: bool,

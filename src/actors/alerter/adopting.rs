@@ -64,8 +64,8 @@ impl Shared {
         }
     }
 
-    /// Deletes the states of groups that have been without a file for long; a file that is missing
-    /// by mistake for a short time costs nothing. Returns the states of groups whose files could
+    /// Deletes the states of groups that have had no file for [`ORPHANS_KEPT_MS`], so that a file
+    /// that is missing by mistake for a short time costs nothing. Returns the states of groups whose files could
     /// not be loaded.
     fn forget_orphans(
         &self,

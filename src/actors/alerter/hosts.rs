@@ -73,7 +73,7 @@ fn push_samples(host: &HostStatus, samples: &mut Vec<(Labels, f64)>) {
     if let Some(at) = host.booted {
         add(booted, &[], seconds(at));
     }
-    // The silence of an agent that stopped in order is not a failure.
+    // The silence of an agent that stopped cleanly is not a failure.
     let is_expected = |agent: &&AgentStatus| !is_stopped && agent.state != HostState::Stopped;
     for agent in host.agents.iter().filter(is_expected) {
         let tags = [("agent", agent.agent.as_str()), ("program", agent.program.as_str())];

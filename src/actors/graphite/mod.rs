@@ -2,7 +2,7 @@
 //!
 //! Graphite has no acknowledgements. Over TCP, the listener reads from a connection only after the
 //! previous samples are durable: back-pressure slows a sender down. Idle connections are closed.
-//! Over UDP, datagrams above the buffer are dropped and counted.
+//! Over UDP, datagrams that do not fit into the buffer are dropped and counted.
 
 mod clients;
 mod sockets;

@@ -255,7 +255,7 @@ mod tests {
         backlog.add(&[group("m2", &[10])]);
         assert_eq!(waiting(&backlog), [(10, false)]);
         backlog.complete("1h.a");
-        // The connection broke, and the mark is as it was left.
+        // The connection broke; the mark in MongoDB is still the last one.
         backlog.note_marks(marks("m2"));
         backlog.add(&[group("m3", &[0])]);
         assert_eq!(waiting(&backlog), [(0, false)]);

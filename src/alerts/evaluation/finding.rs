@@ -88,8 +88,8 @@ impl Evaluation<'_> {
         let (mut bytes, mut left_out, mut active) = (0, 0, BTreeMap::new());
         for (labels, sample) in series_by_labels {
             let is_known = known.contains(&labels);
-            let is_room = room > 0 && bytes <= ANNOTATION_BYTES_MAX;
-            if !is_known && !is_room {
+            let has_room = room > 0 && bytes <= ANNOTATION_BYTES_MAX;
+            if !is_known && !has_room {
                 left_out += 1;
                 continue;
             }

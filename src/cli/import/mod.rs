@@ -56,7 +56,7 @@ Examples:
 To continue an interrupted import, run it again with the same options: the daemon recognizes
 accepted samples and skips them.";
 
-/// Import files of Prometheus, InfluxDB, Graphite or CSV into a running daemon
+/// Import files of Prometheus, InfluxDB, Graphite, MongoDB or CSV into a running daemon
 ///
 /// Every sample is accepted once, even when an import is repeated or interrupted: a file is
 /// identified by its content and by the options that change how it is read. Files may be

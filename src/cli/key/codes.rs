@@ -31,7 +31,7 @@ pub(super) struct CodeArgs {
     /// Time for which the code is valid, such as 1h
     #[arg(long, value_name = "TIME", default_value = "1d", value_parser = duration)]
     valid: i64,
-    /// Life of the agent's key; the agent renews it in the last third
+    /// Lifetime of the agent's key; the agent renews it in the last third
     #[arg(long, value_name = "TIME", default_value = "90d", value_parser = duration)]
     key_life: i64,
 }

@@ -227,7 +227,7 @@ impl FileSet {
 
 /// Parses the text of a file: a dashboard, or the body of a request that saves one.
 fn read_dashboard(text: &str) -> Result<Dashboard, String> {
-    /// The keys by which forms are told apart.
+    /// The keys that distinguish the forms.
     #[derive(serde::Deserialize)]
     struct Form<'a> {
         #[serde(borrow, default)]

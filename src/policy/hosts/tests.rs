@@ -40,7 +40,7 @@ enum Step {
     Keep,
     /// Changes are taken but cannot be stored.
     FailToKeep,
-    /// The daemon is away for a time, after an orderly stop or a crash.
+    /// The daemon is away for a time, after a clean stop or a crash.
     Restart { away: i64, in_order: bool },
 }
 

@@ -177,7 +177,7 @@ impl<S> ReplicaHandle<S> {
         self.status.lock().clone()
     }
 
-    /// Ends the lease in order, and the thread; `None` if the thread panicked.
+    /// Ends the lease cleanly, and the thread; `None` if the thread panicked.
     pub fn stop(self) -> Option<Stopped> {
         // A thread that ended has no receiver.
         drop(self.requests.send(Request::Stop));

@@ -95,7 +95,7 @@ fn a_follower_reads_the_row_after_the_entries() {
 #[test]
 fn a_taker_gives_up_when_its_next_number_was_cut() {
     check(Mutant::TakesBelowCut, |step, memory| match step {
-        // After the search for entries, the holder appends, and stops in order.
+        // After the search for entries, the holder appends, and stops cleanly.
         FOUND => {
             memory.execute(&Command::Insert(vec![record(3)]));
             memory.execute(&Command::Beat { shard: 0, epoch: 1, log: LOG, least: 0, stops: true });

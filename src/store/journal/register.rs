@@ -197,8 +197,8 @@ impl Register {
             file,
             set_aside = format!("{DAMAGED_FOLDER}/{name}"),
             cause,
-            "a file is damaged: its content is missing, samples of a partition only at their \
-             granularity; restore it from a snapshot or remove it"
+            "a file is damaged and was set aside; samples of a partition are missing only at its \
+             granularity; restore the file from a snapshot or remove it"
         );
         self.forget_lost(file)?;
         let to = format!("{DAMAGED_FOLDER}/{name}");
@@ -239,8 +239,8 @@ impl Register {
         tracing::error!(
             file,
             mark,
-            "a file is missing, and with it its content, samples of a partition only at their \
-             granularity; stop the daemon and restore the file, or remove the marker"
+            "a file is missing; samples of a partition are missing only at its granularity; stop \
+             the daemon and restore the file, or remove the marker"
         );
         if !self.damaged.read().contains(&name) {
             drop(self.medium.create(&mark).map_err(fault("create", &mark))?);

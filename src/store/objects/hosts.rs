@@ -26,7 +26,7 @@ const LISTENED_KEY: &str = "hosts_listened";
 
 const OPERATION: &str = "store hosts";
 
-/// Reads all hosts; `fault` gets a description of each damaged one.
+/// Reads all hosts; `fault` gets a description of each damaged row.
 pub(super) fn read(
     file: &DatabaseFile,
     fault: &mut dyn FnMut(String),
@@ -114,7 +114,7 @@ pub(super) fn parts(
     })
 }
 
-/// Returns true for a row, or the removal of one, that [`parts`] returns.
+/// Returns true for a change that [`parts`] can return.
 pub(super) fn is_valid(change: &RowChange) -> bool {
     let (project, name) = split_stored_name(&change.key);
     let is_key = ProjectName::new(project)
@@ -140,7 +140,7 @@ pub(super) fn write_rows(
 }
 
 fn encode(record: &HostRecord, name: &str) -> Vec<u8> {
-    // Serialization fails only for maps whose keys are no strings, and records have none.
+    // Serialization fails only for maps whose keys are not strings, and records have no such maps.
     let mut row = serde_json::to_vec(record).unwrap_or_default();
     row.extend_from_slice(&checksum(&row, name));
     row

@@ -36,8 +36,11 @@ pub const METRIC_NAMES: [(&str, &str); 107] = [
         "granary_samples_not_kept_total",
         "Accepted samples that are older than everything their series keep",
     ),
-    ("granary_ha_samples_left_out_total", "Samples dropped because another replica is elected"),
-    ("granary_ha_failovers_total", "Failovers of series to another replica"),
+    (
+        "granary_ha_samples_left_out_total",
+        "Samples dropped in favour of another sender of the same samples",
+    ),
+    ("granary_ha_failovers_total", "Failovers of series to another sender of the same samples"),
     ("granary_checkpoints_total", "Completed checkpoints"),
     ("granary_checkpoint_errors_total", "Failed checkpoints, which are retried"),
     ("granary_checkpoint_duration_seconds", "Duration of a checkpoint"),
@@ -106,15 +109,15 @@ pub const METRIC_NAMES: [(&str, &str); 107] = [
     ("granary_tls_reload_failures_total", "Changed TLS files that could not be used"),
     ("granary_datagrams_dropped_total", "Lost datagrams, by reason"),
     ("granary_body_memory_bytes", "Memory of ingest requests: bodies and decoded samples"),
-    ("granary_clock_doubted", "1 while the clock is doubted, which suspends retention"),
+    ("granary_clock_doubted", "1 while the daemon doubts the clock, which suspends retention"),
     ("granary_clock_ahead_seconds", "Lead of a doubted clock over the expected time"),
     (
         "granary_disk_missing_bytes",
-        "Bytes that the disk lacks for the documents of the next turn, by granularity",
+        "Bytes that the disk lacks for the next documents, by granularity",
     ),
     (
         "granary_disk_reserved_bytes",
-        "Bytes reserved on the disk for the documents of the next turn, by granularity",
+        "Bytes reserved on the disk for the next documents, by granularity",
     ),
     (
         "granary_disk_budget_excess_bytes",
@@ -133,7 +136,10 @@ pub const METRIC_NAMES: [(&str, &str); 107] = [
     ("granary_publish_errors_total", "Failed attempts to publish documents"),
     ("granary_published_collections_dropped_total", "Expired collections dropped in MongoDB"),
     ("granary_publish_waiting_seconds", "Time for which changed documents have waited for MongoDB"),
-    ("granary_snapshots_refused_total", "Snapshots refused for lack of space"),
+    (
+        "granary_snapshots_refused_total",
+        "Snapshots refused because there are 30, or for lack of space",
+    ),
     ("granary_annotations_forgotten_total", "Annotations removed for newer ones"),
     ("granary_dashboard_files", "Dashboards that files provide"),
     ("granary_dashboard_files_failed", "Files of dashboards that cannot be used"),
@@ -160,7 +166,10 @@ pub const METRIC_NAMES: [(&str, &str); 107] = [
         "Age of the oldest unconfirmed notification of a receiver",
     ),
     ("granary_notification_groups", "Groups of alerts that share notifications"),
-    ("granary_rule_alerts_left_out", "Alerts dropped because their rules exceed a limit"),
+    (
+        "granary_rule_alerts_left_out",
+        "Alerts beyond the limit of their rules, counted by one alert",
+    ),
     ("granary_notification_alerts_left_out", "Firing alerts that messages count but do not list"),
     ("granary_posted_alerts_total", "Alerts sent by other programs, by outcome"),
     ("granary_posted_alerts", "Alerts of other programs that fire or ended recently"),
@@ -178,11 +187,14 @@ pub const CLUSTER_METRICS: [(&str, &str); 17] = [
     ("granary_cluster_lag_seconds", "Time since this node read the end of the log"),
     ("granary_cluster_nodes_with_other_rules", "Nodes whose rule files differ from this node's"),
     ("granary_cluster_takes_total", "Times that this node took the store"),
-    ("granary_cluster_losses_total", "Leases and takes that another node ended"),
+    (
+        "granary_cluster_losses_total",
+        "Leases, and attempts to take the store, ended by other nodes",
+    ),
     ("granary_cluster_seeds_total", "Copies of the replica from another node"),
     (
         "granary_cluster_copy_received_bytes_total",
-        "Bytes of copies from other nodes, also of failed ones",
+        "Bytes of copies from other nodes, including failed ones",
     ),
     (
         "granary_cluster_copies_sent_total",
@@ -190,7 +202,7 @@ pub const CLUSTER_METRICS: [(&str, &str); 17] = [
     ),
     (
         "granary_cluster_copy_sent_bytes_total",
-        "Bytes of copies for other nodes, also of failed ones",
+        "Bytes of copies for other nodes, including failed ones",
     ),
     ("granary_cluster_records_total", "Records that MongoDB confirmed to this node"),
     ("granary_cluster_record_bytes_total", "Bytes of the confirmed records"),

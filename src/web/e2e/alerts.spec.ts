@@ -284,14 +284,14 @@ test("the fleet shows hosts with urgent alerts first, and who was notified", asy
       `  webhook_configs: [${receiver(heard)}, ${receiver(unheard)}]\n`,
   });
   await daemon.postPings(["a-warm", "b-hot", "c-well"].map((host) => ping(host)));
-  // At least one evaluation of the week, each 5 minutes, is later.
+  // The week is evaluated every 5 minutes, so at least one evaluation is later than the samples.
   const time = Date.now() - 10 * 60_000;
   await daemon.postSamples(
     ["a-warm", "b-hot"].map((host) => ({ metric: "heat", tags: { host }, time, value: 1 })),
   );
   await page.goto(daemon.url);
   const rows = page.getByRole("grid", { name: "Hosts" }).getByRole("row");
-  // The fleet follows by changes, every 10 seconds.
+  // The fleet requests changes every 10 seconds.
   await expect(rows.nth(1)).toContainText("b-hot", { timeout: 20_000 });
   await expect(rows.nth(2)).toContainText("a-warm");
   await expect(rows.nth(3)).toContainText("c-well");
@@ -306,7 +306,7 @@ test("the fleet shows hosts with urgent alerts first, and who was notified", asy
   server.close();
 });
 
-test("many alerts of a rule are one line, and a host names what fires on it", async ({
+test("many alerts of a rule are one line, and a host lists its firing alerts", async ({
   page,
   startDaemon,
 }) => {

@@ -1,4 +1,4 @@
-//! Three real nodes with replicas of one store: kills, stops longer than a lease, ordered stops,
+//! Three real nodes with replicas of one store: kills, stops longer than a lease, clean stops,
 //! and kills of MongoDB. Each acknowledged sample counts once at every level, on every replica.
 //!
 //! `GRANARY_CLUSTER_ROUNDS` sets the number of faults.
@@ -226,7 +226,7 @@ fn interrupt(
             assert_eq!(cluster.nodes[holder].stop(), Some(0), "{}", cluster.nodes[holder].log());
             let seconds = wait();
             cluster.nodes[holder].restart();
-            ("ordered stop", seconds)
+            ("clean stop", seconds)
         }
         2 => {
             signal(&cluster.nodes[holder], "-STOP");

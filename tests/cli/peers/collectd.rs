@@ -188,7 +188,7 @@ fn collectd_delivers_its_measurements_as_json() {
         memory_folder.exists()
             && file_names(&memory_folder).into_iter().any(|f| text(f).lines().count() > 4)
     });
-    // During an orderly stop, collectd delivers its pending values.
+    // During a clean stop, collectd delivers its pending values.
     drop(collectd);
     let csv_series = read_csv_files(dir.path());
     assert!(csv_series.len() > 15, "{}", fs::read_to_string(dir.path().join("log")).unwrap());

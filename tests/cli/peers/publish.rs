@@ -141,7 +141,7 @@ fn every_finished_document_is_published_once_with_equal_values_whatever_is_kille
     // Late samples change one document.
     daemon.accept(&round(50));
     server.check(&daemon, "equal");
-    // A stop in order loses nothing either.
+    // A clean stop loses nothing either.
     daemon.accept(&round(51));
     assert_eq!(daemon.stop(), Some(0));
     daemon.restart();

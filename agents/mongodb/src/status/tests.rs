@@ -75,7 +75,7 @@ const MONGOD_VALUES: [(&str, f64); 46] = [
     ("mongodb_certificate_expires", 1_800_000_000.0),
 ];
 
-/// Values of the fields about the inside of a server, whose paths differ by version.
+/// Values of the internals of a server, whose paths differ by version.
 const INTERNAL_VALUES: [(&str, f64); 24] = [
     ("mongodb_write_conflicts", 8.0),
     ("mongodb_transactions_open", 3.0),

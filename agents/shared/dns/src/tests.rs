@@ -108,11 +108,11 @@ fn datagrams_with_another_id_or_question_are_ignored() {
             packet.questions[0].qtype = QTYPE::TYPE(TYPE::AAAA);
         });
         let no_question = response_to(query, forged, |packet| packet.questions.clear());
-        let own = response_to(query, [10, 0, 0, 7], |packet| {
+        let right = response_to(query, [10, 0, 0, 7], |packet| {
             packet.questions[0].qname = Name::new("X.EXAMPLE").unwrap();
         });
         // The query itself is no response either.
-        for datagram in [&other_id, &other_name, &other_type, &no_question, query, b"?", &own] {
+        for datagram in [&other_id, &other_name, &other_type, &no_question, query, b"?", &right] {
             udp.send_to(datagram, from).unwrap();
         }
     });

@@ -204,14 +204,14 @@ impl FamilyState {
                 1 => count = value.int() as f64,
                 2 => sum = value.double(),
                 3 => buckets.push(parse_bucket(value.bytes(), distribution)?),
-                4 if distribution.created == 15 => count = value.double(),
+                4 if distribution.is_histogram() => count = value.double(),
                 field if field == distribution.created => {
                     start_ms = Some(timestamp_ms(value.bytes())?);
                 }
                 _ => {}
             }
         }
-        let is_histogram = distribution.label == "le";
+        let is_histogram = distribution.is_histogram();
         if is_histogram
             && !buckets.is_empty()
             && !buckets.iter().any(|(bound, _)| *bound == f64::INFINITY)
@@ -265,6 +265,12 @@ struct Distribution {
     created: u32,
 }
 
+impl Distribution {
+    fn is_histogram(&self) -> bool {
+        self.label == HISTOGRAM_FIELDS.label
+    }
+}
+
 const SUMMARY_FIELDS: Distribution = Distribution { suffix: "", label: "quantile", created: 4 };
 const HISTOGRAM_FIELDS: Distribution = Distribution { suffix: "_bucket", label: "le", created: 15 };
 
@@ -282,8 +288,11 @@ fn parse_bucket(message: &[u8], distribution: &Distribution) -> Result<(f64, f64
             _ => {}
         }
     }
-    let is_bucket = distribution.label == "le";
-    Ok(if is_bucket { (second, float_count.unwrap_or(integer_count)) } else { (first, second) })
+    Ok(if distribution.is_histogram() {
+        (second, float_count.unwrap_or(integer_count))
+    } else {
+        (first, second)
+    })
 }
 
 /// Parses `LabelPair`, with the fields name 1, value 2.

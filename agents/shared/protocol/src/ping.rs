@@ -47,7 +47,7 @@ pub struct Ping {
     /// host as down.
     #[serde(default, skip_serializing_if = "is_false")]
     pub absent: bool,
-    /// True for the last ping before an orderly stop: the silence that follows is not a failure.
+    /// True for the last ping before a clean stop: the silence that follows is not a failure.
     #[serde(default, skip_serializing_if = "is_false")]
     pub ending: bool,
 }

@@ -6,7 +6,7 @@ use super::{push_comma, push_float, push_time};
 use crate::model::Histogram;
 
 /// Writes a time and a histogram: `[1,{"count":"2","sum":"3","buckets":[[0,"1","2","2"]]}]`. The
-/// first number of a bucket tells which bounds belong to it: 0 the upper one, 1 the lower one,
+/// first number of a bucket shows which bounds belong to it: 0 the upper one, 1 the lower one,
 /// 2 none, 3 both.
 pub(in crate::api::prometheus) fn push_histogram(
     at: i64,

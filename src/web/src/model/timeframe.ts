@@ -276,7 +276,7 @@ export interface Defaults {
 
 /**
  * Reads the address. The default replaces a parameter that is absent or invalid; a range that does
- * not fit its resolution has another one. `complaintAbout` reports both.
+ * not fit its resolution gets another resolution. `complaintAbout` reports both.
  */
 export function readChoice(params: URLSearchParams, defaults: Defaults): Choice {
   const asked = parseRange(params.get("range") ?? "");

@@ -113,7 +113,7 @@ export function startOfDay(zone: string, instant: number, daysLater = 0): number
   return instantOf(zone, year, month, day + daysLater);
 }
 
-/** The same hour and minute, months later; the last day of a shorter month. */
+/** The instant with its clock time, months later; in a shorter month, on the last day. */
 export function addMonths(zone: string, instant: number, months: number): number {
   const { year, month, day, hour, minute } = clockAt(zone, instant);
   const daysOfMonth = new Date(Date.UTC(year, month + months, 0)).getUTCDate();

@@ -40,7 +40,7 @@ export function lazy(load: () => Promise<ComponentType>): Lazy {
   return { Component, start };
 }
 
-interface MissingProps {
+interface RetryProps {
   failures: number;
   start: () => void;
 }
@@ -56,7 +56,7 @@ function reloadPage(): void {
 }
 
 /** A placeholder that retries: after a pause, and when the daemon answers again. */
-function RetryPlaceholder({ failures, start }: MissingProps) {
+function RetryPlaceholder({ failures, start }: RetryProps) {
   useEffect(() => {
     if (failures >= FAILURES_MAX && awaySince.peek() === null) reloadPage();
     const pause = Math.min(RETRY_PAUSE_MS.min * 2 ** (failures - 1), RETRY_PAUSE_MS.max);

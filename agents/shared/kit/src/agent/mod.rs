@@ -1,4 +1,4 @@
-//! The life cycle of an agent: start, rounds, orderly stop.
+//! The life cycle of an agent: start, rounds, clean stop.
 
 mod delivery;
 mod error;

@@ -66,7 +66,7 @@ pub(crate) struct WatchedHosts {
     valid_for: Duration,
     /// The number of rounds in which a host was new or changed its state.
     state_changes: Arc<AtomicU64>,
-    /// True after an orderly stop of the agent.
+    /// True after a clean stop of the agent.
     has_ended: Arc<AtomicBool>,
 }
 
@@ -84,12 +84,12 @@ impl WatchedHosts {
         }
     }
 
-    /// Records the orderly stop of the agent: no round follows.
+    /// Records the clean stop of the agent: no round follows.
     pub(crate) fn record_stop(&self) {
         self.has_ended.store(true, Ordering::Release);
     }
 
-    /// Returns true after an orderly stop of the agent.
+    /// Returns true after a clean stop of the agent.
     pub(crate) fn has_ended(&self) -> bool {
         self.has_ended.load(Ordering::Acquire)
     }

@@ -189,7 +189,7 @@ impl Client {
         }
         let answer: PingAnswer = serde_json::from_slice(&text)
             .map_err(|cause| format!("status 200, but not the daemon's answer: {cause}"))?;
-        // An older daemon supports neither absent hosts nor the orderly stop of agents.
+        // An older daemon supports neither absent hosts nor the clean stop of agents.
         let is_from_old_daemon = |reason: &str| {
             ["`absent`", "`ending`"]
                 .iter()

@@ -85,10 +85,7 @@ impl Pinger {
         if self.watched.has_ended()
             && let Err(cause) = self.ping(client, true)
         {
-            warn!(
-                cause,
-                "cannot report the orderly stop; the daemon will report this host as down"
-            );
+            warn!(cause, "cannot report the clean stop; the daemon will report this host as down");
         }
     }
 

@@ -52,6 +52,8 @@ pub(crate) struct FoldSizes {
 
 impl Partition {
     /// Folds the whole partition, or some of its segments, into one segment, if that pays off.
+    /// `go_on` gets the number of bytes that were written since its last call, and returns false
+    /// to end the work.
     pub(crate) fn fold(
         self: &Arc<Self>,
         stage: Stage,
@@ -139,8 +141,8 @@ impl Partition {
         number: u32,
         left_open: &[LargeDocument],
     ) -> Result<Option<(u64, u64)>, StoreError> {
-        let going = self.removal.lock();
-        if going.is_some() {
+        let removal = self.removal.lock();
+        if removal.is_some() {
             return self.segments.remove(number).map(|()| None);
         }
         let [from, to] = [portion.span.start, portion.span.end].map(|at| self.grid.seconds(at));

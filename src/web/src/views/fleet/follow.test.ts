@@ -71,7 +71,7 @@ describe("following the hosts", () => {
     expect(asked).toEqual([{}, { since: "1.1" }, {}]);
   });
 
-  it("takes the answer of a restarted daemon, which is whole", () => {
+  it("replaces its list with the answer of a restarted daemon, which is whole", () => {
     const whole = answer([host("z")]);
     expect(withChanges(known, whole)).toBe(whole);
   });
