@@ -360,7 +360,7 @@ fn scripts_can_be_parsed_and_the_container_copies_existing_files() {
         "packages_test.sh",
     ]
     .map(|name| format!("deploy/{name}"));
-    let others = [".ci/run", "benches/query_peers.sh"].map(str::to_owned);
+    let others = [".ci/run", "benches/page_speed.sh"].map(str::to_owned);
     for script in scripts.into_iter().chain(others) {
         let text = fs::read_to_string(root().join(&script)).unwrap();
         let shell = if text.starts_with("#!/bin/sh") { "sh" } else { "bash" };

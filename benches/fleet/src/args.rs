@@ -57,6 +57,9 @@ pub struct Args {
     /// pace real, otherwise instead of them
     #[arg(long, value_parser = humantime::parse_duration)]
     history: Option<Duration>,
+    /// Time between the last round and now, at pace max
+    #[arg(long, default_value = "0s", value_parser = humantime::parse_duration)]
+    ended: Duration,
     /// Number of connections (default: 64 at pace real, otherwise 8)
     #[arg(long)]
     connections: Option<usize>,
@@ -110,7 +113,12 @@ impl Args {
         let is_paced = self.pace == Pace::Real;
         let past_rounds = history.unwrap_or(if is_paced { 0 } else { self.rounds });
         let rounds = if is_paced { past_rounds.saturating_add(self.rounds) } else { past_rounds };
+        anyhow::ensure!(
+            !is_paced || self.ended.is_zero(),
+            "--ended: rounds at pace real end now: remove --pace real or --ended"
+        );
         let now_ms = unix_ms();
+        let end_ms = now_ms.saturating_sub(i64::try_from(self.ended.as_millis())?);
         let connections = if is_paced { 64 } else { 8 };
         Ok(Plan {
             fleet: Fleet {
@@ -120,7 +128,7 @@ impl Args {
                 like: self.like,
             },
             rounds,
-            start_ms: now_ms.saturating_sub(interval_ms.saturating_mul(past_rounds as i64)),
+            start_ms: end_ms.saturating_sub(interval_ms.saturating_mul(past_rounds as i64)),
             interval: self.interval,
             connections: self.connections.unwrap_or(connections).clamp(1, self.hosts),
             protocol: self.protocol,
