@@ -65,8 +65,8 @@ impl Shared {
     }
 
     /// Deletes the states of groups that have had no file for [`ORPHANS_KEPT_MS`], so that a file
-    /// that is missing by mistake for a short time costs nothing. Returns the states of groups whose files could
-    /// not be loaded.
+    /// that is missing by mistake for a short time costs nothing. Returns the states of groups whose
+    /// files could not be loaded.
     fn forget_orphans(
         &self,
         all: &[GroupEntry],

@@ -8,8 +8,8 @@ use redb::{TableDefinition, TableError, WriteTransaction};
 use super::{Journal, erasure_row::Erasure, fail, with_check, without_check};
 use crate::store::error::StoreError;
 
-/// The table of erasures. The next checkpoint removes it, so that older releases never find it after
-/// a clean stop.
+/// The table of erasures. The next checkpoint removes it, so that older releases never find it
+/// after a clean stop.
 pub(crate) const ERASURES: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("erasures");
 /// The key of the only row.
 const KEY: u32 = 0;

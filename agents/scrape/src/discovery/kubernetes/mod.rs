@@ -1,5 +1,5 @@
 //! Discovery by the API of Kubernetes: each resource is listed once and then watched, in a thread
-//! of its own. A maintained library for this exists (kube), but it needs an asynchronous runtime and
+//! of its own. A maintained library exists (kube), but it needs an asynchronous runtime and
 //! the types of the whole API, many times the size of the scraper.
 //!
 //! Must never know: how targets are used.
