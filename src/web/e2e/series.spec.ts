@@ -2,15 +2,13 @@
 import type { Page } from "@playwright/test";
 import { areaOf, boxOf, chartOf, chooseFromMenu, nextFrame } from "./support/charts";
 import type { Sample } from "./support/daemon";
+import { currentMinute } from "./support/data";
 import { drawnChart } from "./support/drawn";
 import { storeMany } from "./support/panels";
 import { expect, test } from "./support/test";
 import { DAY, MINUTE } from "./support/zones";
 
 const METRIC = "queue_length";
-
-/** The support's NOW is the time of the worker's start, which is too old for values of now. */
-const currentMinute = () => Math.floor(Date.now() / MINUTE) * MINUTE;
 
 /** Returns samples of hosts whose values rise with their number, and never cross. */
 function samples(count: number): Sample[] {

@@ -1,6 +1,6 @@
 /** Service level objectives: the list with error budgets, and the charts and alerts of one. */
 import type { Daemon, Sample } from "./support/daemon";
-import { NOW } from "./support/data";
+import { currentMinute } from "./support/data";
 import { drawnChart } from "./support/drawn";
 import { eventually } from "./support/eventually";
 import { expect, test } from "./support/test";
@@ -29,8 +29,9 @@ const BAD_MINUTES = 20;
 
 /** 100 requests a minute; in the last 20 minutes, none is good: one ninth of all is bad. */
 function samples(): Sample[] {
+  const now = currentMinute();
   return Array.from({ length: MINUTES }, (_, k) => {
-    const time = NOW - (k + 1) * MINUTE;
+    const time = now - (k + 1) * MINUTE;
     const delta = { tags: {}, kind: "delta" as const, time };
     return [
       { ...delta, metric: "all_total", value: 100 },
@@ -42,7 +43,7 @@ function samples(): Sample[] {
 /** The values that the rules would have recorded in the ten days before: the budget shrinks. */
 const HOURS = 240;
 function earlier(): Sample[] {
-  const hour = Math.floor(NOW / HOUR) * HOUR;
+  const hour = Math.floor(Date.now() / HOUR) * HOUR;
   return Array.from({ length: HOURS }, (_, k) => {
     const time = hour - (k + 4) * HOUR;
     const recorded = (metric: string, window: string, value: number): Sample => {

@@ -8,8 +8,14 @@ export const HOSTILE = [
   '"><script>window.hacked=1</script>',
 ] as const;
 
-/** The last full minute at the time of generation. */
-export const NOW = Math.floor(Date.now() / MINUTE) * MINUTE;
+/** Returns the last full minute. */
+export const currentMinute = () => Math.floor(Date.now() / MINUTE) * MINUTE;
+
+/**
+ * The last full minute at the start of the worker, which is the time of the data that tests share.
+ * It may be minutes old: data about the last minutes uses `currentMinute`.
+ */
+export const NOW = currentMinute();
 
 /** The host whose values are known for each minute of the last three hours. */
 export const HOST = "web1";
@@ -29,12 +35,17 @@ function wave(at: number, shift: number): number {
 
 const STATES = { user: 0.5, kernel: 0.2, iowait: 0.05, nice: 0.01, irq: 0.01, softirq: 0.02 };
 
-/** Returns the samples that an agent would have sent for a host over the last hours. */
-export function hostSamples(host: string, hours: number, shift: number): Sample[] {
+/** Returns the samples that an agent would have sent for a host over the hours before `now`. */
+export function hostSamples(
+  host: string,
+  hours: number,
+  shift: number,
+  now = currentMinute(),
+): Sample[] {
   const samples: Sample[] = [];
   const busy: Record<string, number> = { idle: 0, steal: 0 };
   let [received, sent] = [0, 0];
-  for (const time of minutes(NOW - hours * HOUR, NOW)) {
+  for (const time of minutes(now - hours * HOUR, now)) {
     const gauge = (metric: string, unit: string, value: number, tags = {}) =>
       samples.push({ metric, tags: { host, ...tags }, unit, time, value });
     const counter = (metric: string, unit: string, value: number, tags = {}) =>
@@ -117,8 +128,8 @@ function hostileSamples(): Sample[] {
 
 /** Sends a daemon the data that the tests expect. */
 export async function postTestData(daemon: Daemon): Promise<void> {
-  await daemon.postSamples(hostSamples(HOST, 3, 0));
-  await daemon.postSamples(hostSamples("web2", 3, 2));
+  await daemon.postSamples(hostSamples(HOST, 3, 0, NOW));
+  await daemon.postSamples(hostSamples("web2", 3, 2, NOW));
   await daemon.postSamples(clockSamples());
   await daemon.postSamples(hostileSamples());
   await daemon.postPings([HOST, "web2", CLOCKS, ...HOSTILE].map((host) => ping(host)));

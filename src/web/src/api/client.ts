@@ -325,12 +325,15 @@ export function promqlFetch(input: RequestInfo, init?: RequestInit): Promise<Res
   return fetch(url, { ...init, headers, credentials: "same-origin", signal });
 }
 
-/** The interval of checks for the daemon: the page notices an outage within three seconds. */
-const CHECK_EVERY_MS = 500;
-/** The page sends a health check after this time without an answer. */
+/**
+ * The page sends a health check after this time without an answer. With the timeout of the check,
+ * it notices an outage within three seconds, even when the machine is busy.
+ */
 const SILENT_MS = 1000;
 /** The daemon counts as away when it does not answer the health check within this time. */
 const CHECK_TIMEOUT_MS = 1400;
+/** The pause after a failed check. */
+const RETRY_MS = 500;
 /** The number of requests under way from which on the browser queues requests. */
 const PENDING_MAX = 5;
 const QUEUED_CHECK_TIMEOUT_MS = 10_000;
@@ -350,16 +353,19 @@ async function checkHealth(): Promise<void> {
 
 /** Watches for the daemon while the page is visible, and sets `awaySince`. */
 export function watchDaemon(): () => void {
-  let isChecking = false;
+  let timer: ReturnType<typeof setTimeout>;
+  let isStopped = false;
+  const silence = () => SILENT_MS - (performance.now() - answeredAt);
   const check = async () => {
-    const isSilent = performance.now() - answeredAt >= SILENT_MS;
-    if (isChecking || !isSilent || document.hidden) return;
-    isChecking = true;
-    await checkHealth();
-    isChecking = false;
+    if (silence() <= 0 && !document.hidden) await checkHealth();
+    const left = silence();
+    if (!isStopped) timer = setTimeout(() => void check(), left > 0 ? left : RETRY_MS);
   };
-  const timer = setInterval(() => void check(), CHECK_EVERY_MS);
-  return () => clearInterval(timer);
+  timer = setTimeout(() => void check(), SILENT_MS);
+  return () => {
+    isStopped = true;
+    clearTimeout(timer);
+  };
 }
 
 /** Calls once the daemon answers again after an outage. */

@@ -52,6 +52,11 @@ export class Cursor {
     this.notifySoon();
   }
 
+  /** Shows the pointed time again after a chart received values: others may show some of them. */
+  repeat(): void {
+    if (this.pointed) this.notifySoon();
+  }
+
   /** The pointer left a chart. */
   leave(source: object): void {
     if (this.pointed?.source !== source) return;

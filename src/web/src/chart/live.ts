@@ -16,7 +16,7 @@ import { annotationsAt } from "./marks";
 import { movedPath, scopeOf } from "./moved-path";
 import { Overlay } from "./overlay";
 import { Plot } from "./plot";
-import { listen } from "./pointer";
+import { listen, type PointerPlace } from "./pointer";
 import { largestOf, registerChart } from "./registry";
 import { ChartSignals, paletteKey, type ChartElements } from "./signals";
 import { largestText, rowValue, spokenText, tipBand, tipText } from "./slot-text";
@@ -37,6 +37,10 @@ export class LiveChart extends ChartSignals implements Follower {
   private isInView = false;
   private tip: Tip | undefined;
   private pointedIndex = -2;
+  /** The place of the pointer on the area. */
+  private pointer: PointerPlace | undefined;
+  /** The text of the chart beside this one that was read aloud. */
+  private spokenBeside = "";
 
   /** Starts on these elements; the returned function stops it. */
   mount(elements: ChartElements, fullScreen: () => void): () => void {
@@ -87,7 +91,7 @@ export class LiveChart extends ChartSignals implements Follower {
         overlay,
         frame: this.frame,
         source: this,
-        onPointerHeight: (y, x) => this.showNearest(y, x),
+        onPointer: (place) => (this.pointer = place),
         fullScreen,
         threshold: () => this.movable,
         onStretch: (start, end) => this.openMoved(start, end),
@@ -133,7 +137,10 @@ export class LiveChart extends ChartSignals implements Follower {
     });
     this.overlay?.setLooks(rows.map(({ look, shown }) => ({ colour: look.colour, shown })));
     // The values are written after the legend has its rows.
-    requestAnimationFrame(() => this.showPointedTime());
+    requestAnimationFrame(() => {
+      this.showPointedTime();
+      this.frame.cursor.repeat();
+    });
   }
 
   /** Called when the legend's rows change. */
@@ -161,8 +168,12 @@ export class LiveChart extends ChartSignals implements Follower {
     if (!data || !plot || !overlay) return;
     const index = pointed ? plot.indexOf(pointed.time) : undefined;
     const isSource = pointed?.source === this;
-    overlay.point(pointed, index, data.times[index ?? 0] ?? 0, isSource);
-    if (!isSource) this.showNearest(undefined);
+    const time = data.times[index ?? 0] ?? 0;
+    overlay.point(pointed, index, time, isSource);
+    this.showNearest(isSource ? this.pointer : undefined);
+    // The chart beside this one received values: they are read aloud, too.
+    const isSpoken = isSource && pointed.byKeys;
+    if (isSpoken && this.besideText(time) !== this.spokenBeside) this.pointedIndex = -2;
   }
 
   writeValues(pointed: PointedTime | null): void {
@@ -208,7 +219,8 @@ export class LiveChart extends ChartSignals implements Follower {
       .slice(0, 10)
       .map((line) => spokenText(line, index));
     const at = this.loader.data.peek()?.times[index] ?? 0;
-    const texts = [values.join(", "), this.besideText(at)].filter(Boolean);
+    this.spokenBeside = this.besideText(at);
+    const texts = [values.join(", "), this.spokenBeside].filter(Boolean);
     const text = escapeReordering(`${time}: ${texts.join("; ")}`);
     if (this.elements) this.elements.spoken.textContent = text;
   }
@@ -227,19 +239,20 @@ export class LiveChart extends ChartSignals implements Follower {
     return text === "" ? "" : `${beside ?? ""}: ${text}`;
   }
 
-  /** Called with the pointer's position: shows the nearest series and the annotations. */
-  private showNearest(y: number | undefined, x = 0): void {
+  /** Shows the nearest series and the annotations at the pointer; hides them without one. */
+  private showNearest(pointer: PointerPlace | undefined): void {
     const pointed = this.frame.cursor.at;
     const { plot, tip } = this;
     const data = this.loader.data.peek();
     const index = pointed && plot ? plot.indexOf(pointed.time) : undefined;
-    if (y === undefined || !pointed || !plot || !data || index === undefined) {
+    if (!pointer || !pointed || !plot || !data || index === undefined) {
       this.legend.mark(-1);
       plot?.setNear(-1);
       this.overlay?.setListed(undefined);
       tip?.hide();
       return;
     }
+    const { x, y } = pointer;
     const candidates = data.series.flatMap(({ values }, k): Candidate[] => {
       const pointY = this.shown[k] ? plot.yOf(k, index) : undefined;
       const value = values[index];

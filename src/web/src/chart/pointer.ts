@@ -4,14 +4,20 @@ import type { Overlay } from "./overlay";
 import type { Plot } from "./plot";
 import { isOnThreshold, limitsOf, roundValueAt, type MovableThreshold } from "./threshold-drag";
 
+/** Pixels from the left and the top of a plot's area. */
+export interface PointerPlace {
+  x: number;
+  y: number;
+}
+
 export interface Gestures {
   plot: Plot;
   overlay: Overlay;
   frame: TimeFrame;
   /** The chart's key among the charts that share a cursor. */
   source: object;
-  /** The pointer's distances from the top and the left of the area, when it moves. */
-  onPointerHeight: (y: number | undefined, x?: number) => void;
+  /** The pointer's place on the area, before the cursor moves to its time. */
+  onPointer: (place: PointerPlace | undefined) => void;
   fullScreen: () => void;
   /** The threshold that the pointer can move. */
   threshold: () => MovableThreshold | undefined;
@@ -26,7 +32,7 @@ const DRAG_MIN_PX = 5;
 export function listen(root: HTMLElement, gestures: Gestures): () => void {
   const drag = new Drag(gestures);
   const threshold = new ThresholdDrag(gestures);
-  const { frame, plot, source, onPointerHeight } = gestures;
+  const { frame, plot, source, onPointer } = gestures;
   const abort = new AbortController();
   const listenFor = <K extends keyof HTMLElementEventMap>(
     name: K,
@@ -35,11 +41,11 @@ export function listen(root: HTMLElement, gestures: Gestures): () => void {
 
   listenFor("pointermove", (event) => {
     const { left, top } = root.getBoundingClientRect();
-    const x = event.clientX - left;
-    threshold.moveTo(event.clientY - top);
+    const [x, y] = [event.clientX - left, event.clientY - top];
+    threshold.moveTo(y);
     if (drag.isUnderWay) drag.moveTo(x);
+    onPointer({ x, y });
     frame.cursor.move({ time: plot.timeAt(x), source, byKeys: false });
-    onPointerHeight(event.clientY - top, x);
   });
   listenFor("pointerdown", (event) => {
     const { left, top } = root.getBoundingClientRect();
@@ -65,8 +71,8 @@ export function listen(root: HTMLElement, gestures: Gestures): () => void {
   });
   listenFor("pointerleave", () => {
     if (drag.isUnderWay) return;
+    onPointer(undefined);
     frame.cursor.leave(source);
-    onPointerHeight(undefined);
   });
   listenFor("dblclick", () => frame.back());
   listenFor("blur", () => frame.cursor.leave(source));

@@ -80,15 +80,18 @@ function Row({ slo }: { slo: Slo }) {
 }
 
 export function SloState({ slo: { error, firing, series, target } }: { slo: Slo }) {
-  if (error !== undefined) {
+  if (error !== undefined || firing !== undefined) {
     return (
-      <span class="badge bad" title={error}>
-        <Icon name="warning" /> Failing
-      </span>
+      <>
+        {firing !== undefined && <span class={`badge severity ${firing}`}>Burning: {firing}</span>}{" "}
+        {error !== undefined && (
+          <span class="badge bad" title={error}>
+            <Icon name="warning" /> Failing
+          </span>
+        )}
+      </>
     );
   }
-  if (firing !== undefined)
-    return <span class={`badge severity ${firing}`}>Burning: {firing}</span>;
   // The target has a value after each evaluation; without it, nothing is known.
   if (target === undefined) return <>–</>;
   if (series.length === 0) return <span class="badge">No events</span>;
