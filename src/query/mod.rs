@@ -74,7 +74,8 @@ pub use promql::{
     MatrixSeries, Points, PromqlAnswer, PromqlRequest, PromqlSettings, PromqlValue, STEPS_MAX,
     VectorSample, aggregate_of_question, cells_of_question, check_promql, check_rule_promql,
     durations_of_plain_promql, evaluate_at, evaluate_vector, format_promql, key_selector,
-    measured_promql, promql, promql_tree, quantile_of_buckets, series_matchers,
+    labels_always_differ, measured_promql, promql, promql_tree, quantile_of_buckets,
+    series_matchers,
 };
 pub use readings::{ReadingsRequest, SeriesReadings, each_series, newest_readings};
 pub use series::{

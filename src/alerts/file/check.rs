@@ -27,7 +27,7 @@ const COMPARISONS: [&str; 6] = [">=", "<=", "==", "!=", ">", "<"];
 pub(super) struct FileChecker<'a> {
     file: &'a str,
     interval_ms: i64,
-    limits: &'a ExpressionLimits<'a>,
+    pub(super) limits: &'a ExpressionLimits<'a>,
     faults: Vec<FileFault>,
     pub(super) location: String,
     names: BTreeSet<String>,

@@ -10,9 +10,12 @@ use super::{
     check::{FileChecker, SEVERITY},
     raw::{RawGroup, RawRule, RawSlo},
 };
-use crate::alerts::{
-    RuleGroup,
-    rule::{SLO, SLO_TARGET},
+use crate::{
+    alerts::{
+        RuleGroup,
+        rule::{SLO, SLO_TARGET},
+    },
+    query::labels_always_differ,
 };
 
 /// The maximum number of SLOs of a file.
@@ -131,7 +134,17 @@ impl FileChecker<'_> {
             }
             self.check_expression(key, &text.replace(VARIABLE, window));
         }
-        let texts: Vec<_> = keys.iter().map(|(_, text)| text.trim()).collect();
+        if let [(key, events), (_, total)] = keys.as_slice() {
+            let [events, total] = [events, total].map(|text| text.replace(VARIABLE, window));
+            // Invalid expressions are faults already.
+            if labels_always_differ(&events, &total, self.limits).unwrap_or(false) {
+                self.fault(format!("{key} and total: use the same labels in by or without"));
+            }
+        }
+        // A comment would include the parenthesis after the expression.
+        let ended =
+            |text: &str| text.trim().to_owned() + if text.contains('#') { "\n" } else { "" };
+        let texts: Vec<_> = keys.iter().map(|(_, text)| ended(text)).collect();
         Some(match (texts.as_slice(), &raw.bad, raw.under) {
             // Without a series of bad events, no event was bad; without one of good events, all were.
             ([bad, total], Some(_), _) => {
@@ -317,6 +330,16 @@ mod tests {
         );
     }
 
+    /// Regression: the comment included the parenthesis that follows.
+    #[test]
+    fn an_expression_of_an_slo_may_end_with_a_comment() {
+        let groups = slo("target: 99\n\
+                          bad: 'increase(e[$window]) # errors'\n\
+                          total: 'increase(t[$window]) # all'");
+        let burn = &groups.unwrap()[0].rules[1].expression;
+        assert!(burn.starts_with("clamp_min(((increase(e[5m]) # errors\n) or ("), "{burn}");
+    }
+
     #[test]
     fn each_fault_of_an_slo_is_reported() {
         let check = |lines: &str, expected: &[&str]| {
@@ -334,6 +357,17 @@ mod tests {
         check(&with("window: a month"), &["window", "not a duration"]);
         check(&with("labels: {window: x}"), &["labels", "window"]);
         check(&with("under: 3"), &["good and total"]);
+        for form in ["good", "bad"] {
+            for [events, total] in
+                [["", " by (job)"], [" by (job)", ""], [" by (a)", " without (a)"]]
+            {
+                let lines = format!(
+                    "target: 99\n{form}: sum{events} (increase(e[$window]))\n\
+                     total: sum{total} (increase(t[$window]))"
+                );
+                check(&lines, &[form, "use the same labels"]);
+            }
+        }
         for under in [".nan", ".inf"] {
             let lines = format!("target: 99\nhistogram: rate(h[$window])\nunder: {under}");
             check(&lines, &["under: use a finite number"]);

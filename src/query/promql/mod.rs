@@ -84,7 +84,9 @@ pub use evaluate::aggregate_of_question;
 pub use instant::{evaluate_at, evaluate_vector};
 pub use parse::{check_promql, format_promql, key_selector, promql_tree};
 pub use request::PromqlRequest;
-pub use rules::{check_rule_promql, durations_of_plain_promql, measured_promql};
+pub use rules::{
+    check_rule_promql, durations_of_plain_promql, labels_always_differ, measured_promql,
+};
 use selectors::sizes::ChunkSizes;
 pub use selectors::{compiled::series_matchers, shards::cells_of_question};
 pub use settings::{PromqlSettings, STEPS_MAX};

@@ -2,6 +2,8 @@
 //!
 //! Must never know: values, the store, the purpose of a rule.
 
+use std::collections::BTreeSet;
+
 use super::{
     parse::parse,
     selectors::compiled::matchers_of,
@@ -70,6 +72,35 @@ pub fn measured_promql(
     let is_number = matches!(compared.right.without_parens(), Expr::Number(_));
     let is_filter = compared.operator.is_comparison() && !compared.return_bool;
     Ok((is_filter && is_number).then(|| syntax::format_expression(&compared.left)))
+}
+
+/// Returns true if two aggregations return different labels whatever labels their series have, such
+/// as `sum(a)` and `sum by (job) (b)`. False for other expressions, and for aggregations with a
+/// parameter, which may keep other labels.
+///
+/// # Errors
+/// When an expression is invalid.
+pub fn labels_always_differ(
+    left: &str,
+    right: &str,
+    limits: &ExpressionLimits<'_>,
+) -> Result<bool, QueryError> {
+    let [left, right] = [parse(left, limits)?, parse(right, limits)?];
+    let set = |names: &[String]| -> BTreeSet<String> { names.iter().cloned().collect() };
+    Ok(match [grouping_of(&left.tree), grouping_of(&right.tree)] {
+        [Some((true, left)), Some((true, right))] => set(left) != set(right),
+        [Some((true, only)), Some((false, except))]
+        | [Some((false, except)), Some((true, only))] => !set(only).is_disjoint(&set(except)),
+        _ => false,
+    })
+}
+
+/// Returns the labels that define the groups of an aggregation, and true for `by`.
+fn grouping_of(tree: &Expr) -> Option<(bool, &[String])> {
+    let Expr::Aggregate(aggregate) = tree.without_parens() else { return None };
+    let grouping = aggregate.grouping.as_ref();
+    let grouping = grouping.map_or((true, [].as_slice()), |g| (g.is_only(), g.names()));
+    aggregate.parameter.is_none().then_some(grouping)
 }
 
 /// Returns the durations by which a plain expression looks back, in milliseconds. An expression is
@@ -155,6 +186,25 @@ mod tests {
         check("a > bool 1", None);
         check("a", None);
         check("a > 1 and b > 2", None);
+    }
+
+    #[test]
+    fn labels_of_two_aggregations_differ_when_no_series_could_have_the_same() {
+        let check = |left: &str, right: &str, expected: bool| {
+            for (left, right) in [(left, right), (right, left)] {
+                let found = labels_always_differ(left, right, &LIMITS).unwrap();
+                assert_eq!(found, expected, "{left} and {right}");
+            }
+        };
+        check("sum(a)", "(sum by (job) (b))", true);
+        check("sum by (job, host) (a)", "count by (host, job) (b)", false);
+        check("sum by (job, host) (a)", "sum by (job) (b)", true);
+        check("sum by (job) (a)", "sum without (job, host) (b)", true);
+        check("sum by (job) (a)", "sum without (host) (b)", false);
+        check("sum without (code, host) (a)", "sum without (host) (b)", false);
+        check("sum(a)", "b", false);
+        check("sum(a)", "topk by (job) (3, b)", false);
+        assert!(labels_always_differ("sum(a)", "sum(", &LIMITS).is_err());
     }
 
     #[test]
