@@ -57,6 +57,12 @@ impl Host {
         T::from_read(open).map_err(|cause| describe(&cause).into())
     }
 
+    /// Returns the time since boot in ticks, such as the kernel's start times of processes.
+    pub(crate) fn ticks_since_boot(&self) -> Result<u64, SourceError> {
+        let uptime: procfs::Uptime = self.parse("uptime")?;
+        Ok((uptime.uptime * self.ticks_per_second).round() as u64)
+    }
+
     /// Adds gauges with the tag `host`.
     pub(crate) fn gauges<const N: usize>(
         &self,

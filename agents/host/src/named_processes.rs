@@ -35,6 +35,8 @@ pub(crate) struct NamedProcesses {
     names: Vec<String>,
     cores: f64,
     before_ms: Option<i64>,
+    /// The start of the previous round, in ticks since boot.
+    before_ticks: u64,
     /// The ticks of each process in the previous round, by process ID and start time.
     before: HashMap<(u32, u64), [u64; TIME_KINDS]>,
 }
@@ -64,7 +66,7 @@ struct ProcessSums {
 impl NamedProcesses {
     pub(crate) fn new(host: Arc<Host>, names: Vec<String>) -> Self {
         let cores = std::thread::available_parallelism().map_or(1.0, |count| count.get() as f64);
-        Self { host, names, cores, before_ms: None, before: HashMap::new() }
+        Self { host, names, cores, before_ms: None, before_ticks: 0, before: HashMap::new() }
     }
 }
 
@@ -77,24 +79,29 @@ impl Source for NamedProcesses {
         let mut sums: Vec<ProcessSums> =
             self.names.iter().map(|_| ProcessSums::default()).collect();
         let mut now = HashMap::new();
+        let now_ticks = self.host.ticks_since_boot()?;
         for entry in fs::read_dir(&self.host.proc)?.flatten().take(PROCESSES_MAX) {
             let file = entry.file_name();
             let Some(id) = file.to_str().and_then(|name| name.parse::<u32>().ok()) else {
                 continue;
             };
             // A process may have ended in the meantime.
-            let Ok(line) = fs::read_to_string(entry.path().join("stat")) else { continue };
+            let Ok(line) = fs::read(entry.path().join("stat")) else { continue };
+            let line = String::from_utf8_lossy(&line);
             let Some(process) = parse_stat(&line) else { continue };
             let index = self.index_of(process.name, &entry.path());
             let Some(sum) = index.and_then(|index| sums.get_mut(index)) else { continue };
             let key = (id, process.started);
-            let before = self.before.get(&key).copied().unwrap_or_default();
+            // A process that had another name before may be old: it counts from this round on.
+            let is_new = process.started >= self.before_ticks;
+            let unknown = if is_new { [0; TIME_KINDS] } else { process.times };
+            let before = self.before.get(&key).copied().unwrap_or(unknown);
             sum.add(&process, before);
             now.insert(key, process.times);
         }
         let elapsed =
             self.before_ms.replace(now_ms).map(|before| (now_ms - before) as f64 / 1000.0);
-        self.before = now;
+        (self.before, self.before_ticks) = (now, now_ticks);
         for (name, sum) in self.names.iter().zip(sums) {
             self.push_metrics(name, &sum, elapsed.filter(|elapsed| *elapsed > 0.0), readings);
         }
@@ -224,6 +231,8 @@ mod tests {
         };
         write(7, stat_line("mongod", [100, 50, 0, 0], 5));
         write(8, stat_line("a (mongod) b", [900, 900, 0, 0], 5));
+        // The first round is at 900 ticks.
+        fs::write(folder.path().join("uptime"), "9.00 0.00\n").unwrap();
         let host = Arc::new(Host { proc: folder.path().to_owned(), ..Host::for_tests() });
         let mut named = NamedProcesses::new(host, vec!["mongod".to_owned(), "none".to_owned()]);
         named.cores = 4.0;
@@ -232,6 +241,8 @@ mod tests {
         write(7, stat_line("mongod", [1100, 250, 3, 0], 5));
         // This process started after the first round.
         write(9, stat_line("mongod", [400, 0, 0, 0], 900));
+        // This process is old, but had another name.
+        write(8, stat_line("mongod", [950, 900, 0, 0], 5));
         let mut readings = Readings::default();
         named.sample(20_000, &mut readings).unwrap();
         let value_of = |name: &str, metric: &str| {
@@ -244,8 +255,8 @@ mod tests {
         assert_eq!(value_of("mongod", "process_normalized_cpu_user"), Some(35.0));
         assert_eq!(value_of("mongod", "process_cpu_kernel"), Some(20.0));
         assert_eq!(value_of("mongod", "process_cpu_children_user"), Some(0.3));
-        assert_eq!(value_of("mongod", "process_count"), Some(2.0));
-        assert_eq!(value_of("mongod", "process_threads"), Some(10.0));
+        assert_eq!(value_of("mongod", "process_count"), Some(3.0));
+        assert_eq!(value_of("mongod", "process_threads"), Some(15.0));
         assert_eq!(
             value_of("none", "process_count"),
             Some(0.0),
@@ -272,6 +283,7 @@ mod tests {
         write(5, "quite-a-long-wo", Some("quite: a changed title"));
         write(6, "quite-a-long-wo", None);
         write(7, "mongod", Some("/usr/bin/mongod-of-another-name"));
+        fs::write(folder.path().join("uptime"), "9.00 0.00\n").unwrap();
         let names = [
             ("granary-agent-scrape", 1.0),
             ("granary-agent-statsd", 2.0),

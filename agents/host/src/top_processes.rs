@@ -1,8 +1,8 @@
 //! The processes that use the most CPU, memory and I/O in each round, by name.
 //!
-//! A name is a series, so their number is limited: at most [`TOP`] names a round and resource, and
-//! [`NAMES_MAX`] names at a time. When all places are taken, new names among the first are summed
-//! up as [`OTHERS`]; all other processes are not sampled.
+//! A name is a series, so their number is limited: at most [`TOP`] names a round and resource,
+//! [`NAMES_MAX`] names at a time and [`NEW_NAMES_MAX`] new names a day. Further new names among the
+//! first are summed up as [`OTHERS`]; all other processes are not sampled.
 
 use std::{collections::HashMap, fs, path::Path, sync::Arc};
 
@@ -14,8 +14,12 @@ use crate::{host::Host, named_processes::parse_stat};
 const TOP: usize = 5;
 /// The maximum number of names that are known at a time.
 const NAMES_MAX: usize = 30;
-/// A name is forgotten when it was not among the first for this time.
-const NAME_MS: i64 = 24 * 3_600_000;
+/// A name makes room for another when it was not among the first for this time: short jobs of the
+/// night must not hide the name of a process that is hot in the morning.
+const ABSENT_MS: i64 = 3_600_000;
+/// The maximum number of new names a day.
+const NEW_NAMES_MAX: usize = 100;
+const DAY_MS: i64 = 24 * 3_600_000;
 /// The name of all processes whose names are one too many.
 const OTHERS: &str = "(others)";
 /// The maximum number of scanned processes.
@@ -62,19 +66,45 @@ struct Sums {
 struct KnownNames {
     /// The last time at which each name was among the first.
     last_ms: HashMap<String, i64>,
+    /// The day, in UTC, and the number of its new names.
+    day: i64,
+    new_names: usize,
 }
 
 impl KnownNames {
     /// Returns the value of the tag for a name: the name, or [`OTHERS`] when there are too many.
     fn tag<'a>(&mut self, name: &'a str, now_ms: i64) -> &'a str {
-        if !self.last_ms.contains_key(name) && self.last_ms.len() >= NAMES_MAX {
-            self.last_ms.retain(|_, last_ms| now_ms - *last_ms < NAME_MS);
-            if self.last_ms.len() >= NAMES_MAX {
-                return OTHERS;
-            }
+        if let Some(last_ms) = self.last_ms.get_mut(name) {
+            *last_ms = now_ms;
+            return name;
         }
+        if !self.make_room(now_ms) {
+            return OTHERS;
+        }
+        self.new_names += 1;
         self.last_ms.insert(name.to_owned(), now_ms);
         name
+    }
+
+    /// Returns true if there is room for a new name, after removing the name that was absent for
+    /// the longest time if necessary.
+    fn make_room(&mut self, now_ms: i64) -> bool {
+        let day = now_ms.div_euclid(DAY_MS);
+        if day != self.day {
+            (self.day, self.new_names) = (day, 0);
+        }
+        if self.new_names >= NEW_NAMES_MAX || self.last_ms.len() < NAMES_MAX {
+            return self.new_names < NEW_NAMES_MAX;
+        }
+        let longest = self.last_ms.iter().min_by_key(|(name, last_ms)| (**last_ms, *name));
+        let Some((name, last_ms)) = longest.map(|(name, last_ms)| (name.clone(), *last_ms)) else {
+            return true;
+        };
+        let is_absent = now_ms - last_ms >= ABSENT_MS;
+        if is_absent {
+            self.last_ms.remove(&name);
+        }
+        is_absent
     }
 }
 
@@ -117,8 +147,7 @@ impl Source for TopProcesses {
         let mut sums: HashMap<String, Sums> = HashMap::new();
         let mut now = HashMap::new();
         let page_bytes = procfs::page_size() as f64;
-        let uptime: procfs::Uptime = self.host.parse("uptime")?;
-        let now_ticks = (uptime.uptime * self.host.ticks_per_second).round() as u64;
+        let now_ticks = self.host.ticks_since_boot()?;
         for entry in fs::read_dir(&self.host.proc)?.flatten().take(PROCESSES_MAX) {
             let file = entry.file_name();
             let Some(id) = file.to_str().and_then(|name| name.parse::<u32>().ok()) else {
@@ -296,23 +325,27 @@ mod tests {
     }
 
     #[test]
-    fn a_day_has_a_limited_number_of_names() {
+    fn names_that_are_gone_for_an_hour_make_room_and_a_day_has_a_limited_number() {
         let folder = tempfile::tempdir().unwrap();
         let proc = folder.path();
         let mut top = top_in(proc);
-        let mut names = std::collections::BTreeSet::new();
         let round = |top: &mut TopProcesses, k: u32, now_ms: i64| {
             write(proc, 1, &format!("job{k}"), 0, 10, None);
             let found = sampled(top, now_ms);
             of(&found, "process_top_memory_resident")[0].0.to_owned()
         };
-        for k in 0..100 {
-            names.insert(round(&mut top, k, i64::from(k) * 60_000));
+        // A new name each minute: the places are taken after half an hour, and free half an hour
+        // later.
+        for k in 0..120 {
+            let expected = if k / 30 % 2 == 0 { &format!("job{k}") } else { OTHERS };
+            assert_eq!(round(&mut top, k, i64::from(k) * 60_000), expected);
         }
-        assert_eq!(names.len(), NAMES_MAX + 1);
-        assert!(names.contains(OTHERS) && names.contains("job29") && !names.contains("job30"));
-        // A day later, the names that are gone make room.
-        assert_eq!(round(&mut top, 200, NAME_MS + 50 * 60_000), "job200");
+        // A new name every six minutes: the day has 60 names already.
+        let later: Vec<_> =
+            (120..220).map(|k| round(&mut top, k, i64::from(k - 100) * 360_000)).collect();
+        assert_eq!(later.iter().filter(|name| *name != OTHERS).count(), NEW_NAMES_MAX - 60);
+        assert_eq!(later.last().unwrap(), OTHERS);
+        assert_eq!(round(&mut top, 300, DAY_MS), "job300");
     }
 
     #[test]
