@@ -150,6 +150,14 @@ test("a click anywhere on a row opens its host, except on its alerts and menu", 
   await daemon.postSamples(hostSamples(HOST, 1, 0));
   await daemon.postPings([ping(HOST)]);
   const row = grid(page).getByRole("row").filter({ hasText: HOST });
+  // The link's title has the texts of the titles that it covers.
+  await page.goto(daemon.url);
+  const missing = "No samples in the last hour: Disk";
+  await expect(row.getByRole("link", { name: HOST, exact: true })).toHaveAttribute(
+    "title",
+    `${HOST}\nenv=prod\n${missing}`,
+    { timeout: 20_000 },
+  );
   for (const { width, cell } of [
     { width: 1440, cell: ".col-uptime" },
     { width: 1440, cell: ".col-cpu" },

@@ -55,7 +55,7 @@ export class HostRow extends Component<Props> {
           {WORDS[host.state]}
         </div>
         <div role="rowheader" class="cell col-host">
-          <a href={hostPath(host.host)} tabIndex={isActive ? 0 : -1} title={titleOf(row)}>
+          <a href={hostPath(host.host)} tabIndex={isActive ? 0 : -1} title={titleOf(row, hasLines)}>
             {host.host}
           </a>
         </div>
@@ -90,25 +90,30 @@ export class HostRow extends Component<Props> {
 }
 
 /** The title of the link, which covers the titles of the other cells. */
-function titleOf({ host, lines, full }: Row): string {
+function titleOf({ host, lines, full }: Row, hasLines: boolean): string {
   const tags = Object.entries(host.tags).map(([name, value]) => `${name}=${value}`);
-  const mount = lines?.filesystem?.mount;
+  const missing = hasLines ? LINES.filter((name) => !lines?.[name]) : [];
   return [
     host.host,
     ...tags,
-    ...(mount ? [mount] : []),
-    ...(full ? [untilFullText(full)] : []),
-  ].join("\n");
+    lines?.filesystem?.mount,
+    full && untilFullText(full),
+    missing.length > 0 && `${NO_SAMPLES}: ${missing.map((name) => LINE_NAMES[name]).join(", ")}`,
+  ]
+    .filter(Boolean)
+    .join("\n");
 }
 
+const LINES = ["cpu", "memory", "disk", "network"] as const;
+const LINE_NAMES = { cpu: "CPU", memory: "Memory", disk: "Disk", network: "Network" };
+const NO_SAMPLES = "No samples in the last hour";
+
 interface LineCellProps {
-  name: "cpu" | "memory" | "disk" | "network";
+  name: (typeof LINES)[number];
   spark: Spark | undefined;
   full?: number;
   hasLines: boolean;
 }
-
-const LINE_NAMES = { cpu: "CPU", memory: "Memory", disk: "Disk", network: "Network" };
 
 function LineCell({ name, spark, full, hasLines }: LineCellProps) {
   const last = spark?.last ?? null;
@@ -118,7 +123,7 @@ function LineCell({ name, spark, full, hasLines }: LineCellProps) {
     <div role="gridcell" class={`cell col-line col-${name}`}>
       <span class="line-name">{LINE_NAMES[name]}</span>
       {hasLines && !spark ? (
-        <span class="no-line" title="No samples in the last hour" />
+        <span class="no-line" title={NO_SAMPLES} />
       ) : (
         <Sparkline spark={spark} {...(full === undefined ? {} : { full })} />
       )}
