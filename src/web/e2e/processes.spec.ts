@@ -54,6 +54,10 @@ test("the pointer on a host's chart names the processes of that minute", async (
   const tip = (title: string) => chartOf(page, title).locator(".plot-tip");
   await pointAt(page, "CPU", 30);
   await expect(tip("CPU")).toContainText("CPU of processes: pg_dump 85 %, mongod 20 %");
+  // The box is not under the controls, which stay visible above the charts.
+  const controls = await page.locator(".time-controls").boundingBox();
+  const top = async () => (await tip("CPU").boundingBox())?.y ?? 0;
+  expect(await top()).toBeGreaterThanOrEqual(controls ? controls.y + controls.height : Infinity);
   await pointAt(page, "CPU", 50);
   await expect(tip("CPU")).toContainText("CPU of processes: mongod 20 %");
   await expect(tip("CPU")).not.toContainText("pg_dump");

@@ -49,7 +49,8 @@ export class LiveChart extends ChartSignals implements Follower {
     this.plot = plot;
     this.overlay = overlay;
     this.elements = elements;
-    this.tip = new Tip(elements.tip);
+    const tip = new Tip(elements.tip);
+    this.tip = tip;
     plot.onArea = () => overlay.fit();
     plot.onDrawn = () => overlay.redraw();
     const sizeObserver = new ResizeObserver((entries) => {
@@ -96,6 +97,7 @@ export class LiveChart extends ChartSignals implements Follower {
         threshold: () => this.movable,
         onStretch: (start, end) => this.openMoved(start, end),
       }),
+      () => tip.destroy(),
       () => plot.destroy(),
     ];
     return () => stops.forEach((stop) => stop());
@@ -252,7 +254,7 @@ export class LiveChart extends ChartSignals implements Follower {
       tip?.hide();
       return;
     }
-    const { x, y } = pointer;
+    const { x, y, ...free } = pointer;
     const candidates = data.series.flatMap(({ values }, k): Candidate[] => {
       const pointY = this.shown[k] ? plot.yOf(k, index) : undefined;
       const value = values[index];
@@ -285,7 +287,8 @@ export class LiveChart extends ChartSignals implements Follower {
       annotations: this.annotationText(pointed.time),
     });
     const { left, top, width, height } = plot.area;
-    tip?.moveTo(left + x, top + y, left + width, top + height);
+    const size = { width: left + width, height: top + height };
+    tip?.moveTo({ x: left + x, y: top + y, ...size, ...free });
   }
 
   /** The observations in the cell of a heat map of histograms at the pointer. */

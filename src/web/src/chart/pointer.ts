@@ -4,10 +4,21 @@ import type { Overlay } from "./overlay";
 import type { Plot } from "./plot";
 import { isOnThreshold, limitsOf, roundValueAt, type MovableThreshold } from "./threshold-drag";
 
-/** Pixels from the left and the top of a plot's area. */
 export interface PointerPlace {
+  /** Pixels from the left and the top of a plot's area. */
   x: number;
   y: number;
+  /** Pixels of the viewport above the pointer, up to the controls, and below it. */
+  above: number;
+  below: number;
+}
+
+function placeOf({ clientX, clientY }: PointerEvent, root: HTMLElement): PointerPlace {
+  const { left, top } = root.getBoundingClientRect();
+  const controls = document.querySelector(".time-controls")?.getBoundingClientRect().bottom ?? 0;
+  const limit = controls < clientY ? Math.max(controls, 0) : 0;
+  const [above, below] = [clientY - limit, innerHeight - clientY];
+  return { x: clientX - left, y: clientY - top, above, below };
 }
 
 export interface Gestures {
@@ -40,26 +51,28 @@ export function listen(root: HTMLElement, gestures: Gestures): () => void {
   ) => root.addEventListener(name, call, { signal: abort.signal });
 
   listenFor("pointermove", (event) => {
-    const { left, top } = root.getBoundingClientRect();
-    const [x, y] = [event.clientX - left, event.clientY - top];
+    const place = placeOf(event, root);
+    const { x, y } = place;
     threshold.moveTo(y);
     if (drag.isUnderWay) drag.moveTo(x);
-    onPointer({ x, y });
+    onPointer(place);
     frame.cursor.move({ time: plot.timeAt(x), source, byKeys: false });
   });
   listenFor("pointerdown", (event) => {
-    const { left, top } = root.getBoundingClientRect();
     if (event.button !== 0) return;
+    const place = placeOf(event, root);
+    const { x, y } = place;
     if (event.pointerType === "touch") {
-      frame.cursor.move({ time: plot.timeAt(event.clientX - left), source, byKeys: false });
+      onPointer(place);
+      frame.cursor.move({ time: plot.timeAt(x), source, byKeys: false });
       return;
     }
-    if (threshold.begin(event.clientY - top)) {
+    if (threshold.begin(y)) {
       root.setPointerCapture(event.pointerId);
       return;
     }
     root.setPointerCapture(event.pointerId);
-    drag.begin(event.clientX - left, actionOf(event));
+    drag.begin(x, actionOf(event));
   });
   listenFor("pointerup", () => {
     threshold.end();

@@ -16,8 +16,11 @@ const data = {
 } as unknown as ChartData;
 
 it("lists the three largest values of the slot at a time, and none of zero", () => {
-  expect(largestText(data, 60)).toBe("java 85 %, mongod 20 %, nginx 2 %");
-  expect(largestText(data, 119)).toBe("java 85 %, mongod 20 %, nginx 2 %");
-  expect(largestText(data, 120)).toBe("mongod 20 %, redis 4 %, nginx 3 %");
-  expect(largestText(data, -1)).toBe("");
+  // A value and its unit are on one line.
+  const text = (time: number) => largestText(data, time).replaceAll("\u00a0%", " %");
+  expect(text(60)).toBe("java 85 %, mongod 20 %, nginx 2 %");
+  expect(text(119)).toBe("java 85 %, mongod 20 %, nginx 2 %");
+  expect(text(120)).toBe("mongod 20 %, redis 4 %, nginx 3 %");
+  expect(text(-1)).toBe("");
+  expect(largestText(data, 60)).not.toContain(" %");
 });

@@ -26,7 +26,7 @@ export function tipBand(series: DrawnSeries | undefined, index: number): string 
 /** The maximum number of values of another chart in the box next to the pointer. */
 const LARGEST_MAX = 3;
 
-/** The largest values of the slot at a time: `java 85 %, mongod 12 %`. */
+/** The largest values of the slot at a time: `java 85 %, mongod 12 %`; units stay on their line. */
 export function largestText({ times, series }: ChartData, time: number): string {
   const index = times.findLastIndex((start) => start <= time);
   const at = ({ values }: DrawnSeries) => values[index] ?? 0;
@@ -34,7 +34,7 @@ export function largestText({ times, series }: ChartData, time: number): string 
     .filter((line) => at(line) > 0)
     .sort((a, b) => at(b) - at(a))
     .slice(0, LARGEST_MAX)
-    .map((line) => `${line.label} ${tipText(line, index)}`)
+    .map((line) => `${line.label} ${tipText(line, index).replaceAll(" ", "\u00a0")}`)
     .join(", ");
 }
 

@@ -43,6 +43,30 @@ export function nearestFirst(candidates: readonly Candidate[], rowsMax = TIP_ROW
   return { shown: shown.sort((a, b) => b.value - a.value), nearest: byDistance[0] };
 }
 
+/** A point of a plot, for the place of the box. */
+export interface TipPlace {
+  /** Pixels from the left and the top of the plot, and its size. */
+  x: number;
+  y: number;
+  width: number;
+  height: number;
+  /** The free pixels of the viewport above and below the point. */
+  above: number;
+  below: number;
+}
+
+/**
+ * Returns true if the box belongs above the point: on the side with more space in the plot, unless
+ * only the other side has room for it.
+ */
+export function isTipAbove(
+  { y, height, above, below }: Omit<TipPlace, "x" | "width">,
+  tipHeight: number,
+): boolean {
+  const hasRoom = (free: number) => free >= tipHeight + AWAY_PX;
+  return y > height / 2 ? hasRoom(above) || !hasRoom(below) : hasRoom(above) && !hasRoom(below);
+}
+
 interface RowElements {
   root: HTMLElement;
   swatch: HTMLElement;
@@ -58,6 +82,13 @@ export class Tip {
   private readonly band = textIn("plot-tip-more");
   private readonly notes = textIn("plot-tip-notes");
   private readonly rows: RowElements[] = [];
+  private place: TipPlace | undefined;
+  /** The height of the box, written by the observer: reading it while drawing would cost a layout. */
+  private height = 0;
+  private readonly observer = new ResizeObserver((entries) => {
+    this.height = entries.at(-1)?.borderBoxSize[0]?.blockSize ?? 0;
+    if (this.place) this.moveTo(this.place);
+  });
 
   constructor(private readonly root: HTMLElement) {
     root.replaceChildren(
@@ -67,6 +98,11 @@ export class Tip {
       this.band.root,
       this.notes.root,
     );
+    this.observer.observe(root);
+  }
+
+  destroy(): void {
+    this.observer.disconnect();
   }
 
   show(content: TipContent): void {
@@ -88,11 +124,13 @@ export class Tip {
   }
 
   /** Moves next to a point of the plot, to the side with more space. */
-  moveTo(x: number, y: number, width: number, height: number): void {
+  moveTo(place: TipPlace): void {
+    this.place = place;
+    const { x, y, width } = place;
     const isLeft = x + AWAY_PX + WIDTH_PX > width && x > width / 2;
     const left = isLeft ? x - AWAY_PX - WIDTH_PX : x + AWAY_PX;
     const clamped = Math.min(Math.max(left, 0), Math.max(width - WIDTH_PX, 0));
-    const isAbove = y > height / 2;
+    const isAbove = isTipAbove(place, this.height);
     const top = isAbove ? `calc(${y - AWAY_PX}px - 100%)` : `${y + AWAY_PX}px`;
     this.root.style.transform = `translate(${clamped.toFixed(0)}px, ${top})`;
   }
