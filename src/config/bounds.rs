@@ -92,6 +92,18 @@ pub fn packed_bytes_max(settings: &Settings) -> usize {
     settings.ingest.body_memory_max / PACKED_SHARE
 }
 
+/// Returns a warning if full requests of agents exceed the maximum size of a packed body.
+pub(super) fn small_memory(settings: &Settings) -> Option<String> {
+    let (max, memory) = (packed_bytes_max(settings), settings.ingest.body_memory_max);
+    let least = PACKED_SHARE * REQUEST_BYTES_MIN;
+    (memory < least).then(|| {
+        format!(
+            "ingest.body_memory_max = {memory}: packed requests of agents above {max} bytes are \
+             refused, and sent again in another format; use {least} (64 MiB) or more"
+        )
+    })
+}
+
 /// Returns the number of concurrent queries.
 pub fn queries_max(settings: &Settings) -> usize {
     settings.limits.query_memory_max.div_ceil(QUERY_MEMORY).min(QUERIES_MAX)

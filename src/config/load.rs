@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use config::{Config, ConfigBuilder, Environment, File, FileFormat, Source, builder::DefaultState};
 
 use super::{
-    ConfigError, DEFAULTS, Settings,
+    ConfigError, DEFAULTS, Settings, bounds,
     keys::{Keys, left_out},
     retention::shadowed,
     sections::Sections,
@@ -128,6 +128,7 @@ fn described(mut settings: Settings, given: &Sections) -> Result<Settings, Confi
     settings.shown = all.clone();
     settings.notes = left_out(given, &by_default).into_iter().collect();
     settings.notes.extend(shadowed(&settings.retention_rules));
+    settings.notes.extend(bounds::small_memory(&settings));
     settings.notes.extend(settings.exposure().into_values());
     Ok(settings)
 }

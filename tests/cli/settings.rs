@@ -41,6 +41,9 @@ fn limits_that_follow_from_settings_are_shown() {
         assert!(shown.lines().any(|shown_line| shown_line == line), "{line} in {shown}");
     }
     assert!(shown.parse::<toml::Table>().is_ok(), "{shown}");
+    let warnings = String::from_utf8(output.stderr).unwrap();
+    let warning = "ingest.body_memory_max = 16777216: packed requests of agents above 262144 bytes";
+    assert!(warnings.contains(warning), "{warnings}");
 }
 
 #[test]
