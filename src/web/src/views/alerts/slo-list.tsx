@@ -9,7 +9,8 @@ import { Empty, Failed, Loading } from "../../parts/states";
 import { Table, type Column } from "../../parts/table";
 import { budgetLevel, budgetText, burnText, shareText, SLO_VALUES, slosOf, type Slo } from "./slos";
 
-const REFRESH_MS = 30_000;
+/** The interval of the rules' states: an SLO that burns has its burn rates. */
+const REFRESH_MS = 10_000;
 const COLUMNS: (string | Column)[] = [
   "SLO",
   "Error budget",
