@@ -107,8 +107,14 @@ impl HistogramReadings {
         start: i64,
         histogram: &Histogram,
     ) -> HistogramIncrease {
-        let new = HistogramReading::new(at.0, start, histogram.clone());
+        let mut new = HistogramReading::new(at.0, start, histogram.clone());
         let position = self.0.partition_point(|known| known.reading.at < at.0);
+        if position == 0
+            && let Some(HistogramReading { reading: first, .. }) = self.0.first()
+            && !(first.counts_whole() && first.began_before(at.0))
+        {
+            new.reading = new.reading.without_count();
+        }
         let before = position.checked_sub(1).map(|index| &self.0[index]);
         let nothing = || HistogramIncrease { increase: nothing(histogram), correction: None };
         let correction = match self.0.get(position) {
@@ -164,5 +170,24 @@ mod tests {
         assert_eq!(grown(2000, 11, ResetHint::NotReset), 2.0);
         // The sample after the reset was lost.
         assert_eq!(grown(3000, 4, ResetHint::NotReset), 4.0);
+    }
+
+    #[test]
+    fn a_late_reading_before_the_first_adds_its_whole_value_only_to_a_first_reading_that_did() {
+        let reading = |count: u32| {
+            let mut histogram = Histogram::sketch();
+            histogram.observe(2.0, count.into());
+            histogram
+        };
+        let grown = |start_of_first: i64| {
+            let mut readings = HistogramReadings::default();
+            let first = readings.observe(UnixMillis(9000), start_of_first, &reading(9));
+            let late = readings.observe(UnixMillis(5000), 1000, &reading(4));
+            let correction = late.correction.map(|(_, change)| change.count);
+            [first.increase.count, late.increase.count, correction.unwrap_or_default()]
+        };
+        assert_eq!(grown(1000), [9.0, 4.0, -4.0]);
+        // The growth of the first reading did not count, so its part does not count either.
+        assert_eq!(grown(0), [0.0, 0.0, 5.0]);
     }
 }

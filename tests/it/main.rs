@@ -9,6 +9,7 @@ mod chart_shards;
 mod checking;
 mod corpus;
 #[path = "../support/counters.rs"]
+#[expect(dead_code, reason = "the simulation uses more of it")]
 mod counters;
 mod disk_budget;
 #[path = "../support/document_damage.rs"]

@@ -12,6 +12,7 @@ use granary::{
 use crate::{
     clock::SimulatedClock,
     faulty::FaultyMedium,
+    histograms::{self, FoundHistograms},
     levels::Levels,
     objects::Objects,
     rules::Rules,
@@ -347,6 +348,7 @@ impl History {
                 self.tally.note("checks");
                 self.tally.count("ends checked", checked.ends);
                 self.tally.count("increases checked", checked.increases);
+                self.tally.count("totals of histograms checked", checked.totals);
                 self.tally.count("holes", found.holes.len() as u64);
                 self.tally.count("failed, yet present", u64::from(checked.has_failed_request));
             }
@@ -384,7 +386,9 @@ impl History {
         let granularity = store.granularities().as_slice()[level].clone();
         let view = store.view(GranularityIndex(level), from..to, &ids)?;
         let (mut slots, mut series_slots) = (Vec::new(), Vec::new());
+        let mut histograms = FoundHistograms::new();
         for id in &ids {
+            histograms::find(&view, *id, &mut histograms)?;
             view.slots_into(*id, Columns::ALL, &mut series_slots)?;
             slots.extend(series_slots.iter().map(|slot| (*id, slot.start.0, slot.cell)));
         }
@@ -402,6 +406,8 @@ impl History {
             granularity,
             compared: ids.into_iter().collect(),
             slots,
+            // Damage may remove histograms without their counts.
+            histograms: (!self.is_damaged).then_some(histograms),
         })
     }
 }

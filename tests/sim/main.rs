@@ -17,6 +17,7 @@ mod erased;
 #[path = "../support/faulty/mod.rs"]
 mod faulty;
 mod format_upgrade;
+mod histograms;
 mod history;
 mod levels;
 #[path = "../support/log_conformance.rs"]

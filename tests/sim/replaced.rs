@@ -10,7 +10,7 @@ use granary::{
 use crate::{
     faulty::{Call, Effect, Fault, FaultyMedium},
     history::History,
-    senders::admission,
+    senders::{admission, is_histogram},
     setup::{DAY, HOUR, NOW, define, samples, send, series, slots},
     upkeep::Upkeep,
     world::{Outcome, Request},
@@ -59,6 +59,7 @@ impl History {
                     }
                     other => panic!("{other:?}"),
                 };
+                assert!(!is_histogram(name), "a histogram was replaced by a number");
                 let is_added = outcome == Outcome::Added;
                 self.tally.note(if is_added { "added readings" } else { "replaced readings" });
                 self.worlds.succeeded(&request, &outcome);

@@ -13,6 +13,7 @@ use granary::{
 };
 
 use crate::{
+    histograms::{self, FIRST_HISTOGRAM_NAME},
     history::History,
     objects::{Change, GROUP},
     setup::{DAY, HOUR, NOW as BEGIN, series},
@@ -123,7 +124,11 @@ impl History {
         let clock = self.clock.time.0 + CLOCK_ERRORS_MS[sender];
         let sample = |rng: &mut Rng| {
             let age = rng.i64(0..4 * HOUR) * if rng.u8(0..10) == 0 { 30 } else { 1 };
-            (rng.u32(0..self.fleet.series_max), clock - age)
+            let name = match rng.u8(0..4) {
+                0 => histograms::name_of_agent(rng),
+                _ => rng.u32(0..self.fleet.series_max),
+            };
+            (name, clock - age)
         };
         let samples = (0..self.rng.usize(1..30)).map(|_| {
             let (name, at) = sample(&mut self.rng);
@@ -138,12 +143,15 @@ impl History {
         self.tally.note("foreign batches");
         let mut samples = Vec::new();
         for _ in 0..self.rng.usize(1..6) {
-            let name = FIRST_FOREIGN_NAME + self.rng.u32(0..self.fleet.series_max / 2);
+            let name = match self.rng.u8(0..4) {
+                0 => histograms::foreign_name(&mut self.rng),
+                _ => FIRST_FOREIGN_NAME + self.rng.u32(0..self.fleet.series_max / 2),
+            };
             let mut step = self.clock.time.0 / FOREIGN_STEP_MS - self.rng.i64(0..60);
             for _ in 0..self.rng.usize(1..8) {
                 let at = step * FOREIGN_STEP_MS;
                 let (mut value, start) = reading_at(name, at, &mut self.rng);
-                if self.rng.u8(0..20) == 0 {
+                if !is_histogram(name) && self.rng.u8(0..20) == 0 {
                     self.tally.note("stale markers");
                     value = f64::from_bits(STALE);
                 }
@@ -219,12 +227,18 @@ impl History {
             let admitted: Vec<_> = samples.iter().filter(admitted).collect();
             self.tally.count("refused samples", (samples.len() - admitted.len()) as u64);
             let by_time = Deduplication::ByTime { window_ms: WINDOW_MS };
+            let histograms = admitted.iter().enumerate().filter_map(|(index, sample)| {
+                histograms::sample(kind(sample.name), index, sample.value)
+            });
+            let histograms: Vec<_> = histograms.collect();
+            self.tally.count("histograms sent", histograms.len() as u64);
             group.push(AcceptedBatch {
                 deduplication: number.clone().map_or(by_time, Deduplication::ByNumber),
                 series: admitted.iter().map(|sample| id(sample.name)).collect(),
                 times: admitted.iter().map(|sample| sample.at).collect(),
                 values: admitted.iter().map(|sample| sample.value).collect(),
                 starts: admitted.iter().map(|sample| sample.start).collect(),
+                histograms,
                 ..AcceptedBatch::default()
             });
         }
@@ -308,15 +322,25 @@ fn to_verdict(verdict: BatchVerdict) -> Verdict {
     }
 }
 
+/// Returns true if the series of a name has histograms.
+pub(crate) fn is_histogram(name: u32) -> bool {
+    (FIRST_HISTOGRAM_NAME..FIRST_RECORDED_NAME).contains(&name)
+}
+
 fn kind(name: u32) -> Kind {
+    if is_histogram(name) {
+        return histograms::kind(name);
+    }
     Kind::OF_NUMBERS[name as usize % Kind::OF_NUMBERS.len()]
 }
 
 /// Returns a value and a start. Values are whole numbers, so that sums are exact. Counters grow by
-/// one per millisecond; most of them reset from time to time, and some report their start.
+/// one per millisecond; most of them reset from time to time, and some report their start. The
+/// value of a histogram is the number of its observations.
 fn reading_at(name: u32, at: i64, rng: &mut Rng) -> (f64, i64) {
-    if kind(name) != Kind::Counter {
-        return (f64::from(rng.i32(-99..100)), 0);
+    if kind(name).of_counts() != Kind::Counter {
+        let lowest = if is_histogram(name) { 0 } else { -99 };
+        return (f64::from(rng.i32(lowest..100)), 0);
     }
     let lifetime = [i64::MAX, 20 * 60_000, 3 * HOUR, 30 * HOUR][name as usize / 3 % 4];
     let begin = BEGIN.0 - 600 * DAY;

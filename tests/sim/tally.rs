@@ -96,6 +96,8 @@ const KINDS: &[&str] = &[
     "objects checked",
     "evaluations",
     "checks",
+    "histograms sent",
+    "totals of histograms checked",
     "failed, yet present",
     "meanwhile: held",
     "meanwhile: sends",

@@ -14,6 +14,7 @@ use granary::{
 
 use crate::{
     faulty::{Call, EIO, ENOSPC, Effect, Fault},
+    histograms,
     history::{HISTORY_REACH_MS, History},
     senders::definition,
     setup::NOW as BEGIN,
@@ -195,8 +196,11 @@ impl History {
 
     /// Deletes the series of a name, or adds a tag to them.
     pub(crate) fn change_series(&mut self) {
-        let name = self.rng.u32(0..12).to_string();
-        let matchers = vec![Matcher { tag: "name".into(), value: name }];
+        let name = match self.rng.u8(0..4) {
+            0 => histograms::name_of_agent(&mut self.rng),
+            _ => self.rng.u32(0..12),
+        };
+        let matchers = vec![Matcher { tag: "name".into(), value: name.to_string() }];
         let deletes = self.rng.bool();
         let action = if deletes {
             ChangeAction::Delete
@@ -225,16 +229,27 @@ impl History {
         }
     }
 
-    /// Changes a gauge to a delta, or back. The cells of both kinds have the same meaning, so the
-    /// samples of the series do not change; `tests/it/kinds.rs` changes counters.
+    /// Changes a gauge to a delta, or back, also of histograms. The cells of both kinds have the
+    /// same meaning, so the samples of the series do not change; `tests/it/kinds.rs` changes
+    /// counters.
     pub(crate) fn change_kind(&mut self) {
-        let info = definition(3 * self.rng.u32(0..4) + 2 * self.rng.u32(0..2));
+        let name = match self.rng.u8(0..4) {
+            0 => histograms::name_of_agent(&mut self.rng),
+            _ => 3 * self.rng.u32(0..4) + 2 * self.rng.u32(0..2),
+        };
+        let info = definition(name);
         let current_kind = self.store().dictionary().find(&info.key);
         let Some(current_kind) = current_kind.and_then(|id| self.store().dictionary().kind(id))
         else {
             return;
         };
-        let kind = if current_kind == Kind::Gauge { Kind::Delta } else { Kind::Gauge };
+        let kind = match current_kind {
+            Kind::Gauge => Kind::Delta,
+            Kind::Delta => Kind::Gauge,
+            Kind::GaugeHistogram => Kind::DeltaHistogram,
+            Kind::DeltaHistogram => Kind::GaugeHistogram,
+            Kind::Counter | Kind::Histogram => return,
+        };
         let info = SeriesInfo { kind, ..info };
         let now = self.now().earliest();
         let outcome = self.appender().change_kinds(std::slice::from_ref(&info), now);

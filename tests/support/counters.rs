@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 const START_COUNTS_MS: i64 = 3_600_000;
 /// Up to this many readings, a counter is corrected in whatever order they arrive.
 const READINGS_IN_ANY_ORDER: usize = 8;
+/// Up to this many readings of histograms, growth is corrected in whatever order they arrive.
+const HISTOGRAM_READINGS: usize = 4;
 /// A reading is corrected while fewer than this many newer readings exist.
 const CORRECTED_READINGS: usize = 3;
 
@@ -35,6 +37,16 @@ impl NaiveCounter {
         let newer = self.readings.range(at + 1..).count();
         let is_repeated = usize::from(self.readings.contains_key(&at));
         self.readings.len() <= READINGS_IN_ANY_ORDER || newer + is_repeated < CORRECTED_READINGS
+    }
+
+    /// Returns true if the store guarantees the growth of histograms at this time: it remembers
+    /// fewer of their readings, and of two readings at a time the one that arrived first.
+    pub(crate) fn is_guaranteed_for_histograms(&self, at: i64) -> bool {
+        let newer = self.readings.range(at + 1..).count();
+        let is_first = newer == self.readings.len();
+        let is_repeated = self.readings.contains_key(&at);
+        let is_remembered = self.readings.len() <= HISTOGRAM_READINGS || newer < CORRECTED_READINGS;
+        !is_repeated && (is_first || is_remembered)
     }
 
     /// Returns the time of the latest reading.
@@ -96,6 +108,16 @@ impl NaiveCounter {
         all
     }
 
+    /// Returns the time and value of each reading, and the value from which it grew; nothing when
+    /// the sender's clock was set back, after which counts and histograms continue differently.
+    pub(crate) fn growths(&self) -> impl Iterator<Item = (i64, f64, f64)> {
+        let was_set_back = self.set_back_to.is_some();
+        self.readings.keys().filter(move |_| !was_set_back).map(|at| {
+            let (value, since) = self.growth(*at);
+            (*at, value, since)
+        })
+    }
+
     /// Makes all readings so far final, because the sender's clock was set back; the counter
     /// continues at the new reading.
     fn set_back(&mut self, at: i64, value: f64, grown: f64, start: Option<i64>) {
@@ -112,16 +134,23 @@ impl NaiveCounter {
     }
 
     fn increase(&self, at: i64) -> f64 {
+        let (value, since) = self.growth(at);
+        value - since
+    }
+
+    /// Returns the value at a time and the value from which it grew: its own one if the reading
+    /// does not count, and 0 after a reset.
+    fn growth(&self, at: i64) -> (f64, f64) {
         let (value, start) = self.readings[&at];
         let Some((before_at, (before, before_start))) = self.readings.range(..at).next_back()
         else {
             let counts = start.is_some_and(|start| at - start <= START_COUNTS_MS);
-            return if counts { value } else { 0.0 };
+            return (value, if counts { 0.0 } else { value });
         };
         let began = start.is_some_and(|start| {
             start > *before_at || start == *before_at && before_start.is_some()
         });
-        if began || value < *before { value } else { value - before }
+        (value, if began || value < *before { 0.0 } else { *before })
     }
 
     fn rate(&self, at: i64) -> Option<f64> {

@@ -26,7 +26,7 @@ impl Reading {
     }
 
     /// Returns the reading with a start that is too old for the reading to count whole.
-    pub(super) fn without_count(self) -> Self {
+    pub(crate) fn without_count(self) -> Self {
         let age = if self.age == 0 { 0 } else { self.age.max(START_COUNTS_MS + 1) };
         Self { age, ..self }
     }

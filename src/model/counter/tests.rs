@@ -8,6 +8,7 @@ use self::naive::NaiveCounter;
 use super::*;
 
 #[path = "../../../tests/support/counters.rs"]
+#[expect(dead_code, reason = "the simulation uses more of it")]
 mod naive;
 
 /// The time, value and start of a reading.

@@ -27,7 +27,12 @@ pub(crate) use senders::Verdict;
 use senders::{Numbers, Times};
 use slots::ExpectedSlot;
 
-use crate::{counters::NaiveCounter, levels, rounds::counts_from};
+use crate::{
+    counters::NaiveCounter,
+    histograms::{self, FoundHistograms},
+    levels,
+    rounds::counts_from,
+};
 
 /// A sample that the store counts.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,16 +53,22 @@ impl CountedSample {
     }
 }
 
-/// A counter. The flag is true if the store guarantees the growth at each reading.
+/// A counter. The flags are true if the store guarantees the growth at each reading, and that of
+/// the histograms.
 #[derive(Debug, Clone, PartialEq)]
 struct CountedCounter {
     naive: NaiveCounter,
     is_guaranteed_so_far: bool,
+    are_histograms_guaranteed: bool,
 }
 
 impl Default for CountedCounter {
     fn default() -> Self {
-        Self { naive: NaiveCounter::default(), is_guaranteed_so_far: true }
+        Self {
+            naive: NaiveCounter::default(),
+            is_guaranteed_so_far: true,
+            are_histograms_guaranteed: true,
+        }
     }
 }
 
@@ -97,6 +108,8 @@ pub(crate) struct Comparison {
     pub(crate) ends: u64,
     /// The number of slots of counters whose growth was compared.
     pub(crate) increases: u64,
+    /// The number of slots of histograms whose totals were compared.
+    pub(crate) totals: u64,
     /// True if the store contains a request that failed.
     pub(crate) has_failed_request: bool,
 }
@@ -116,6 +129,8 @@ pub(crate) struct StoreContents {
     /// The compared series.
     pub(crate) compared: BTreeSet<SeriesId>,
     pub(crate) slots: Vec<(SeriesId, i64, Cell)>,
+    /// The histograms, unless damage may have removed some of them.
+    pub(crate) histograms: Option<FoundHistograms>,
 }
 
 impl World {
@@ -236,11 +251,14 @@ impl World {
                 not_counted += 1;
                 continue;
             }
-            let is_late_reading = *kind == Kind::Counter && end.last_at > Some(at);
+            let is_counter = kind.of_counts() == Kind::Counter;
+            let is_late_reading = is_counter && end.last_at > Some(at);
             end.last_at = end.last_at.max(Some(at));
-            if *kind == Kind::Counter {
+            if is_counter {
                 let counting = self.counters.entry(*series).or_default();
                 counting.is_guaranteed_so_far &= counting.naive.is_guaranteed(at);
+                counting.are_histograms_guaranteed &=
+                    counting.naive.is_guaranteed_for_histograms(at);
                 let start = batch.starts.get(index).copied().unwrap_or(0);
                 counting.naive.add_reading(at, value, start, counts_from[index]);
             }
@@ -298,8 +316,8 @@ impl World {
     /// Compares the world with the store; the error describes the first difference.
     fn check(&self, found: &StoreContents) -> Result<Comparison, String> {
         let ends = self.check_series(found)?;
-        let increases = self.check_slots(found)?;
-        Ok(Comparison { ends, increases, has_failed_request: false })
+        let (increases, totals) = self.check_slots(found)?;
+        Ok(Comparison { ends, increases, totals, has_failed_request: false })
     }
 
     fn check_series(&self, found: &StoreContents) -> Result<u64, String> {
@@ -321,8 +339,9 @@ impl World {
         Ok(ends)
     }
 
-    fn check_slots(&self, found: &StoreContents) -> Result<u64, String> {
-        let mut increases = 0;
+    /// Returns the numbers of increases and of totals of histograms that were compared.
+    fn check_slots(&self, found: &StoreContents) -> Result<(u64, u64), String> {
+        let (mut increases, mut totals) = (0, 0);
         let StoreContents { granularity, compared, .. } = found;
         let level_bit = levels::width_bit(granularity);
         let mut expected: BTreeMap<(SeriesId, i64), ExpectedSlot> = BTreeMap::new();
@@ -347,12 +366,19 @@ impl World {
                 let at = UnixMillis(*start);
                 format!("series {} ({kind:?}) at {at} of {}: {cell:?}", id.0, granularity.name)
             };
-            let checked = slot.check(cell, kind);
-            increases +=
-                u64::from(checked.map_err(|wrong| format!("{}: {wrong}", describe_slot()))?);
+            let describe = |wrong| format!("{}: {wrong}", describe_slot());
+            increases += u64::from(slot.check(cell, kind.of_counts()).map_err(describe)?);
+            if let Some(histograms) = &found.histograms
+                && cell.n > 0
+            {
+                let total = slot.total_of_histograms(kind, cell.n);
+                let histograms = histograms.get(&(*id, *start));
+                let checked = histograms::check(kind, cell, total.as_deref(), histograms);
+                totals += u64::from(checked.map_err(describe)?);
+            }
         }
         match expected.into_iter().find(|(_, slot)| !slot.may_be_empty()) {
-            None => Ok(increases),
+            None => Ok((increases, totals)),
             Some(((id, start), slot)) => {
                 let (name, at) = (&granularity.name, UnixMillis(start));
                 Err(format!("nothing for series {} at {at} of {name}: {slot:?}", id.0))
@@ -368,12 +394,18 @@ impl World {
     ) {
         let guaranteed_counters =
             self.counters.iter().filter(|(_, counting)| counting.is_guaranteed_so_far);
-        for (series, CountedCounter { naive, .. }) in
+        for (series, CountedCounter { naive, are_histograms_guaranteed, .. }) in
             guaranteed_counters.filter(|(id, _)| compared.contains(id))
         {
+            let is_histogram = self.series[series.0 as usize].kind == Kind::Histogram;
             let slot_of = |at: i64| (*series, granularity.slot_start(UnixMillis(at)).0);
             for (at, increase) in naive.increases() {
                 expected.entry(slot_of(at)).and_modify(|slot| slot.add_increase(increase));
+            }
+            for (at, value, since) in
+                naive.growths().filter(|_| is_histogram && *are_histograms_guaranteed)
+            {
+                expected.entry(slot_of(at)).and_modify(|slot| slot.add_growth(value, since));
             }
             for (at, rate) in naive.rates() {
                 expected.entry(slot_of(*at)).and_modify(|slot| slot.add_rate(*rate));

@@ -12,6 +12,9 @@ pub(super) struct ExpectedSlot {
     /// The growth of a counter in the slot, or `None` if it is not guaranteed.
     growth: Option<f64>,
     rates: Vec<f64>,
+    /// The growth of a counter of histograms, or `None` if it is not guaranteed: numbers of
+    /// observations with their signs.
+    histogram_growth: Option<Vec<(f64, f64)>>,
 }
 
 impl ExpectedSlot {
@@ -31,6 +34,23 @@ impl ExpectedSlot {
     /// Marks the samples as possibly lost.
     pub(super) fn allow_loss(&mut self) {
         self.samples_min = 0;
+    }
+
+    /// Adds the growth of a counter of histograms between two numbers of observations.
+    pub(super) fn add_growth(&mut self, count: f64, since: f64) {
+        let terms = self.histogram_growth.get_or_insert_default();
+        terms.extend([(count, 1.0), (since, -1.0)]);
+    }
+
+    /// Returns the numbers of observations of which the total of `n` histograms consists, each with
+    /// its sign; `None` if the total is not guaranteed.
+    pub(super) fn total_of_histograms(&self, kind: Kind, n: u32) -> Option<Vec<(f64, f64)>> {
+        let count = self.samples.len() as u32;
+        if kind == Kind::Histogram {
+            let is_whole = n == count && self.samples_min == count;
+            return self.histogram_growth.clone().filter(|_| is_whole);
+        }
+        (n == count).then(|| self.samples.iter().map(|(_, value)| (*value, 1.0)).collect())
     }
 
     pub(super) fn may_be_empty(&self) -> bool {
@@ -68,7 +88,7 @@ impl ExpectedSlot {
             }
             (Kind::Counter, _) => return Ok(false),
             (Kind::Histogram | Kind::GaugeHistogram | Kind::DeltaHistogram, _) => {
-                unreachable!("the simulation writes numbers")
+                unreachable!("the cells of histograms have the kind of their counts")
             }
         };
         let min = values.iter().copied().fold(f64::INFINITY, f64::min);
