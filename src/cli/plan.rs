@@ -12,13 +12,15 @@ use super::{
 use crate::{
     config::{self, Overrides, Settings},
     model::{RetentionRule, Span, with_noun},
-    policy::fleet_plan::{Fleet, Machine, Plan, PlanBounds},
+    policy::fleet_plan::{Fleet, Machine, Plan, PlanBounds, PlannedHistograms},
     store::DiskSpace,
 };
 
 /// The number of series of the host agent on a machine with two cores, a disk, two file systems and
 /// three network interfaces, including the agent's own; docs/sizing.md has the same number.
 const HOST_SERIES: u64 = 212;
+/// The buckets of latencies with three different shapes, in clients' default resolution.
+const HISTOGRAM_BUCKETS: u64 = 75;
 /// The exit code when this machine is too small.
 const TOO_SMALL: u8 = 2;
 
@@ -40,6 +42,13 @@ pub(super) struct PlanArgs {
     /// Series of each machine; the host agent sends 212 on a machine with two cores
     #[arg(long, default_value_t = HOST_SERIES)]
     metrics: u64,
+    /// Native histograms among the series of each machine
+    #[arg(long, default_value_t = 0)]
+    histograms: u64,
+    /// Buckets of a native histogram that have observations
+    #[arg(long, default_value_t = HISTOGRAM_BUCKETS)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    buckets: u64,
     /// Time between two samples of a series; the default is the interval of the host agent
     #[arg(long, default_value = "10s")]
     interval: Span,
@@ -73,6 +82,15 @@ pub(super) fn plan(args: &PlanArgs) -> anyhow::Result<ExitCode> {
     let after = args.after.map(Span::longest_ms);
     let rules = rules(&settings.retention_rules, &args.rule_series, &fleet)?;
     let plan = Plan::new(&fleet, (&settings.granularities, &rules), &bounds, after);
+    anyhow::ensure!(
+        args.histograms <= args.metrics,
+        "--histograms: a machine has {}, of which {} cannot be histograms: use more --metrics",
+        with_noun(args.metrics, "series"),
+        args.histograms,
+    );
+    let histograms = PlannedHistograms { series: args.histograms, buckets: args.buckets };
+    let settings_of_plan = (&settings.granularities, &bounds);
+    let plan = plan.with_histograms(&fleet, histograms, settings_of_plan, after);
     let machine = machine(&settings)?;
     let lacks = plan.lacks(&machine);
     let is_given =
@@ -169,7 +187,11 @@ fn shown(plan: &Plan, machine: &Machine, lacks: &[String]) -> String {
             right(bytes(granularity.turn_bytes)),
         ]);
     }
-    for (name, count) in [("head", plan.head), ("journal", plan.journal), ("log", plan.log)] {
+    let mut parts = vec![("head", plan.head), ("journal", plan.journal), ("log", plan.log)];
+    if plan.open > 0 {
+        parts.push(("open histograms", plan.open));
+    }
+    for (name, count) in parts {
         let (name, count, none) = (right(name), right(bytes(count)), || right(""));
         disk.add_row([name, none(), none(), count.clone(), count, none()]);
     }
@@ -224,6 +246,7 @@ fn as_json(plan: &Plan, machine: &Machine, lacks: &[String]) -> Value {
         "head_bytes": plan.head,
         "journal_bytes": plan.journal,
         "log_bytes": plan.log,
+        "open_bytes": plan.open,
         "reserved_bytes": plan.reserve,
         "reserved_bytes_at_most": plan.reserve_at_most,
         "written_bytes_per_second": plan.written_per_second,

@@ -37,6 +37,7 @@ mod oracle;
 mod page_objects;
 mod percentiles;
 mod plan;
+mod plan_histograms;
 mod preallocation;
 mod projects;
 mod promql;

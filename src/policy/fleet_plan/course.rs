@@ -6,8 +6,8 @@
 use super::{
     super::costs::{
         CELL_BYTES, COMMIT_BYTES, COMMIT_SECONDS, GROUP_SAMPLES, HEAD_SLOT_BYTES, HEAD_WRITTEN,
-        LATENESS_MS, LONG_COMMIT_SECONDS, LONG_REQUESTS, RECORD_SAMPLE_BYTES, SERIES_CELL_BYTES,
-        STATE_BYTES, sealed,
+        LATENESS_MS, LOG_BYTES, LOG_ROOM_BYTES, LONG_COMMIT_SECONDS, LONG_REQUESTS,
+        RECORD_SAMPLE_BYTES, SERIES_CELL_BYTES, STATE_BYTES, sealed,
     },
     Fleet, PlanBounds, PlannedClass,
 };
@@ -46,6 +46,13 @@ pub(super) fn written_ms(granularity: &Granularity, checkpoint_ms: f64, age_ms: 
     ((age_ms - wait_ms(checkpoint_ms)) / document).floor().max(0.0) * document
 }
 
+/// Returns the largest size of the log, which gets these bytes per second.
+pub(super) fn log_bytes(bytes_per_second: f64, checkpoint_ms: f64, age_ms: f64) -> f64 {
+    let written_in = |millis: f64| bytes_per_second * millis / 1000.0;
+    let truncated = written_in(checkpoint_ms.min(age_ms)) + LOG_BYTES;
+    truncated.min(written_in(age_ms) + LOG_ROOM_BYTES)
+}
+
 /// Returns the largest size that a series' rows in the head reach in a run of this age, because the
 /// file does not shrink. The size peaks when a document period is over and the document is not
 /// written yet.
@@ -54,6 +61,16 @@ pub(super) fn head_bytes(
     set: &GranularitySet,
     checkpoint_ms: f64,
     age_ms: f64,
+) -> f64 {
+    head_peak(fleet, set, (checkpoint_ms, age_ms), &|granularity| row_bytes(fleet, granularity))
+}
+
+/// Returns the largest size of the rows in the head, which have these bytes per slot.
+pub(super) fn head_peak(
+    fleet: &Fleet,
+    set: &GranularitySet,
+    (checkpoint_ms, age_ms): (f64, f64),
+    slot_bytes: &dyn Fn(&Granularity) -> f64,
 ) -> f64 {
     let longest =
         set.iter().map(|granularity| granularity.document.longest_ms() as f64).fold(0.0, f64::max);
@@ -66,7 +83,7 @@ pub(super) fn head_bytes(
     });
     let bytes_at = |time: f64| -> f64 {
         let rows = |granularity| {
-            head_slots(fleet, granularity, checkpoint_ms, time) * row_bytes(fleet, granularity)
+            head_slots(fleet, granularity, checkpoint_ms, time) * slot_bytes(granularity)
         };
         set.iter().map(rows).sum()
     };

@@ -5,15 +5,16 @@
 //! Must never know: the machine.
 
 mod course;
+mod histograms;
 
 use super::costs::{
-    CORE_SECONDS, HEAD_FREE, JOURNAL_BASE, JOURNAL_SERIES_BYTES, LOG_BYTES, LOG_ROOM_BYTES,
-    MEMORY_BASE, MEMORY_SERIES_BYTES, PARTITION_BYTES, RECORD_SAMPLE_BYTES, SHARE_MAX,
-    SPARE_LOG_BYTES, document_bytes, sealed,
+    CORE_SECONDS, HEAD_FREE, JOURNAL_BASE, JOURNAL_SERIES_BYTES, MEMORY_BASE, MEMORY_SERIES_BYTES,
+    PARTITION_BYTES, RECORD_SAMPLE_BYTES, SHARE_MAX, SPARE_LOG_BYTES, document_bytes, sealed,
 };
 use super::forecast::{MeasuredDocuments, turn_bytes};
 use crate::model::{Granularity, GranularitySet, RetentionRule};
-use course::{cell_bytes_due, checkpoint_ms, head_bytes, written, written_ms};
+use course::{cell_bytes_due, checkpoint_ms, head_bytes, log_bytes, written, written_ms};
+pub use histograms::PlannedHistograms;
 
 /// The senders, which are all equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,6 +74,8 @@ pub struct Plan {
     pub journal: u64,
     /// The maximum size of the journal's log, in bytes.
     pub log: u64,
+    /// The bytes of histograms in documents that are not compressed yet.
+    pub open: u64,
     /// The bytes that are reserved for the next documents of each level and for the log.
     pub reserve: u64,
     /// The bytes that are reserved when the values are random to the last bit.
@@ -126,9 +129,7 @@ impl Plan {
             head_bytes(fleet, &class.levels, checkpoint_ms, age_ms) * class.series * HEAD_FREE
         };
         let head: f64 = classes.iter().map(head_of).sum();
-        let samples_in_log = samples_per_second * checkpoint_ms.min(age_ms) / 1000.0;
-        let log = (samples_in_log * RECORD_SAMPLE_BYTES + LOG_BYTES)
-            .min(samples_per_second * age_ms / 1000.0 * RECORD_SAMPLE_BYTES + LOG_ROOM_BYTES);
+        let log = log_bytes(samples_per_second * RECORD_SAMPLE_BYTES, checkpoint_ms, age_ms);
         let cells = cell_bytes_due(count, bounds);
         let memory =
             MEMORY_BASE + count * MEMORY_SERIES_BYTES + cells + bounds.cache_bytes_max as f64;
@@ -140,6 +141,7 @@ impl Plan {
             head: head as u64,
             journal: (JOURNAL_BASE + count * JOURNAL_SERIES_BYTES) as u64,
             log: log as u64,
+            open: 0,
             reserve,
             reserve_at_most,
             written_per_second: written(fleet, &classes, checkpoint_ms) as u64,
@@ -165,7 +167,7 @@ impl Plan {
 
     /// Returns the bytes of the store without documents and reserve.
     fn rest(&self) -> u64 {
-        self.head + self.journal + self.log
+        self.head + self.journal + self.log + self.open
     }
 
     /// Returns the share of the documents that fits a disk budget, from 0 to 1; granularities keep
