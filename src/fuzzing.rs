@@ -17,7 +17,7 @@ use crate::{
     api, config,
     import::{
         Location, Source, batcher::NumberedBatch, csv, influx as influx_file, intake, openmetrics,
-        remote_write as remote_write_file, selection::Selection, whisper,
+        remote_write as remote_write_file, samples, selection::Selection, whisper,
     },
     ingest::{
         self,
@@ -218,6 +218,7 @@ pub fn import(bytes: &[u8]) {
     check_import(&mut openmetrics::OpenMetrics::new(bytes));
     check_import(&mut influx_file::Influx::new(bytes, Precision::Nanoseconds));
     check_import(&mut csv::Csv::new(bytes, csv::Columns::default()));
+    check_import(&mut samples::Samples::new(bytes));
     if let Ok(mut source) = whisper::Whisper::new(bytes, "a.b", &[]) {
         check_import(&mut source);
     }

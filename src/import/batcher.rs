@@ -1,18 +1,20 @@
 //! Cutting of samples into numbered batches. The same samples always produce the same batches,
 //! regardless of the daemon's responses, so that the daemon recognizes repeated batches by number.
 
-use granary_protocol::Batch;
+use granary_protocol::{Batch, push_histogram};
 
 use super::Location;
 use crate::{
     ingest::rows::NumberedSample,
-    model::{Kind, SeriesId, SeriesInfo},
+    model::{Histogram, Kind, SeriesId, SeriesInfo},
 };
 
 /// The number of samples in a batch.
 const SAMPLES_MAX: usize = 10_000;
 /// The maximum size of the keys of a batch's series: all series may have to be defined again.
 const KEY_BYTES_MAX: usize = 512 * 1024;
+/// The bytes of histograms after which a batch ends.
+const HISTOGRAM_BYTES_MAX: usize = 256 * 1024;
 /// The size of a definition without its key.
 const DEFINITION_BYTES: usize = 64;
 /// The epoch of all batches. The sender's name depends on the content, so one epoch suffices.
@@ -76,11 +78,11 @@ impl Batcher {
         SeriesId(reference)
     }
 
-    /// Adds a sample, and returns the batch when it is full.
+    /// Adds a sample, which may have a histogram, and returns the batch when it is full.
     pub fn add(
         &mut self,
         series: SeriesId,
-        sample: &NumberedSample,
+        (sample, histogram): (&NumberedSample, Option<&Histogram>),
         location: Location,
     ) -> Option<NumberedBatch> {
         let known = &mut self.series[series.0 as usize];
@@ -95,6 +97,9 @@ impl Batcher {
         if sample.start != 0 || !batch.starts.is_empty() {
             batch.starts.push(sample.start);
         }
+        if let Some(histogram) = histogram {
+            push_histogram(&mut batch.histograms, batch.refs.len() as u32, histogram);
+        }
         batch.refs.push(series.0);
         batch.times.push(sample.at.0);
         batch.values.push(sample.value);
@@ -102,7 +107,9 @@ impl Batcher {
             self.open.locations.0 = location;
         }
         self.open.locations.1 = location;
-        let full = batch.refs.len() >= SAMPLES_MAX || self.key_bytes >= KEY_BYTES_MAX;
+        let full = batch.refs.len() >= SAMPLES_MAX
+            || batch.histograms.len() >= HISTOGRAM_BYTES_MAX
+            || self.key_bytes >= KEY_BYTES_MAX;
         if full { self.close() } else { None }
     }
 
@@ -142,7 +149,11 @@ mod tests {
         let series = batcher.define(definition("m"));
         let mut full = Vec::new();
         for at in 0..SAMPLES_MAX as i64 * 2 + 5 {
-            full.extend(batcher.add(series, &sample(at, i64::from(at == 7)), at as u64 + 1));
+            full.extend(batcher.add(
+                series,
+                (&sample(at, i64::from(at == 7)), None),
+                at as u64 + 1,
+            ));
         }
         full.extend(batcher.close());
         assert!(batcher.close().is_none());
@@ -157,6 +168,27 @@ mod tests {
     }
 
     #[test]
+    fn batches_are_bounded_by_the_bytes_of_their_histograms() {
+        let mut batcher = Batcher::new("a".into());
+        let series = batcher.define(definition("m"));
+        let mut large = Histogram::sketch();
+        (0..2000).for_each(|power| large.observe(1.006_f64.powi(power), 1.0));
+        let mut bytes = Vec::new();
+        large.encode(&mut bytes);
+        let per_batch = HISTOGRAM_BYTES_MAX.div_ceil(bytes.len());
+        let mut full = Vec::new();
+        for at in 0..per_batch as i64 * 2 {
+            full.extend(batcher.add(series, (&sample(at, 0), Some(&large)), 1));
+        }
+        let lengths: Vec<_> = full.iter().map(|numbered| numbered.batch.refs.len()).collect();
+        // An index of a sample takes another byte or two.
+        assert!(
+            lengths.len() == 2 && lengths.iter().all(|len| per_batch - len <= 2),
+            "{lengths:?}"
+        );
+    }
+
+    #[test]
     fn batches_are_bounded_by_the_keys_of_their_series() {
         let mut batcher = Batcher::new("a".into());
         let long_metric = "m".repeat(200);
@@ -167,7 +199,7 @@ mod tests {
                     3000 => SeriesId(index),
                     _ => batcher.define(definition(&format!("{long_metric}{index}"))),
                 };
-                batches += usize::from(batcher.add(series, &sample(1, 0), 1).is_some());
+                batches += usize::from(batcher.add(series, (&sample(1, 0), None), 1).is_some());
             }
         }
         assert_eq!(batches, 3);

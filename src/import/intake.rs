@@ -11,12 +11,14 @@ use crate::{
         rows::{NumberedSample, Rows},
         series_cache::SeriesCache,
     },
-    model::{Kind, SeriesId, SeriesLimits, UnixMillis, is_stale_marker},
+    model::{HistogramSample, Kind, SeriesId, SeriesLimits, UnixMillis, is_stale_marker},
     policy::RefusalReason,
 };
 
 /// The number of samples that are decoded at once.
 const CHUNK_SAMPLES: usize = 4096;
+/// The bytes of histograms that are decoded at once.
+const CHUNK_HISTOGRAM_BYTES: usize = 16 << 20;
 /// The number of pieces that are read at once, including pieces without samples.
 const CHUNK_PIECES: usize = 8192;
 /// The maximum number of series in a file: each uses memory until the end.
@@ -111,7 +113,7 @@ impl Intake<'_> {
         source: &mut dyn Source,
         tally: &mut SampleTally,
     ) -> (Result<bool, SourceFault>, bool) {
-        let mut rows = Rows::new(&mut self.cache, &|_| None, &LIMITS, "").of_numbers();
+        let mut rows = Rows::new(&mut self.cache, &|_| None, &LIMITS, "");
         // The number of samples up to the end of each piece.
         let mut locations: Vec<(usize, Location)> = Vec::new();
         let mut bad = Vec::new();
@@ -136,24 +138,27 @@ impl Intake<'_> {
             if rows.len() > before {
                 locations.push((rows.len(), location));
             }
-            if rows.len() >= CHUNK_SAMPLES || !matches!(end, Ok(true)) {
+            let is_full =
+                rows.len() >= CHUNK_SAMPLES || rows.histogram_bytes() >= CHUNK_HISTOGRAM_BYTES;
+            if is_full || !matches!(end, Ok(true)) {
                 break;
             }
         }
-        let decoded = rows.finish();
+        let mut decoded = rows.finish();
+        let histograms = decoded.take_histograms();
         tally.samples += decoded.len() as u64;
         let (batcher, selection) = (&mut self.batcher, self.selection);
         let numbered = decoded.number(&mut self.cache, |mut definition| {
             if !selection.has_series(&definition.key) {
                 return EXCLUDED;
             }
-            definition.kind = selection.kind.unwrap_or(definition.kind);
+            definition.kind = selection.kind_of(definition.kind);
             batcher.define(definition)
         });
         let numbered: Vec<_> = numbered.collect();
         // Refused series are in the cache, too.
         self.cache.trim(SERIES_MAX * 2);
-        let continues = self.deliver(&numbered, &locations, bad, tally);
+        let continues = self.deliver((&numbered, histograms), &locations, bad, tally);
         if self.batcher.series() > SERIES_MAX && end.is_ok() {
             end = Err(SourceFault::Damaged(format!(
                 "more than {SERIES_MAX} series in one file: split the file"
@@ -164,18 +169,21 @@ impl Intake<'_> {
 
     fn deliver(
         &mut self,
-        samples: &[NumberedSample],
+        (samples, histograms): (&[NumberedSample], Vec<HistogramSample>),
         locations: &[(usize, Location)],
         bad: Vec<RefusedSamples>,
         tally: &mut SampleTally,
     ) -> bool {
         let mut piece = 0;
         let mut bad = bad.into_iter().peekable();
+        let mut histograms = histograms.into_iter().peekable();
         for (index, sample) in samples.iter().enumerate() {
             while locations.get(piece).is_some_and(|(end, _)| *end <= index) {
                 piece += 1;
             }
             let location = locations.get(piece).map_or(0, |(_, location)| *location);
+            let histogram = histograms.next_if(|histogram| histogram.index as usize == index);
+            let histogram = histogram.map(|sample| sample.histogram);
             while let Some(refused) = bad.next_if(|refused| refused.location <= location) {
                 self.receiver.refused(
                     refused.location,
@@ -195,7 +203,8 @@ impl Intake<'_> {
             }
             match check(sample, &self.batcher) {
                 Ok(series) => {
-                    if let Some(batch) = self.batcher.add(series, sample, location)
+                    if let Some(batch) =
+                        self.batcher.add(series, (sample, histogram.as_ref()), location)
                         && !self.receiver.batch(batch)
                     {
                         return false;
@@ -254,10 +263,13 @@ fn check(
 pub(super) mod testing {
     //! A receiver that keeps everything as text.
 
-    use super::*;
+    use granary_protocol::read_histograms;
 
-    /// The output of a source: `metric{tags} kind unit at value`, and
-    /// `location reason count message`.
+    use super::*;
+    use crate::model::Histogram;
+
+    /// The output of a source: `metric{tags} kind unit at value`, with the positive buckets of
+    /// a histogram, and `location reason count message`.
     #[derive(Debug, Default)]
     pub(crate) struct RecordedOutput {
         pub(crate) samples: Vec<String>,
@@ -271,10 +283,14 @@ pub(super) mod testing {
                 numbered.new.iter().map(|new| format!("{} {} {}", new.key, new.kind, new.unit)),
             );
             let batch = &numbered.batch;
+            let found = read_histograms(&batch.histograms, batch.refs.len());
+            let mut histograms = found.map(Result::unwrap).peekable();
             for index in 0..batch.refs.len() {
                 let series = &self.series[batch.refs[index] as usize];
                 let (at, value) = (batch.times[index], batch.values[index]);
-                self.samples.push(format!("{series} {at} {value}"));
+                let histogram = histograms.next_if(|(of_sample, _)| *of_sample as usize == index);
+                let buckets = histogram.map(|(_, histogram)| buckets(&histogram));
+                self.samples.push(format!("{series} {at} {value}{}", buckets.unwrap_or_default()));
             }
             true
         }
@@ -288,6 +304,12 @@ pub(super) mod testing {
         ) {
             self.refused.push(format!("{location} {reason} {count} {message}"));
         }
+    }
+
+    fn buckets(histogram: &Histogram) -> String {
+        let buckets = histogram.positive.iter();
+        let texts: Vec<_> = buckets.map(|one| format!("{}:{}", one.index, one.count)).collect();
+        format!(" {{{}}}", texts.join(","))
     }
 
     pub(crate) fn read(source: &mut dyn Source) -> (RecordedOutput, SampleTally) {

@@ -11,6 +11,7 @@ mod lines;
 pub mod mongodump;
 pub mod openmetrics;
 pub mod remote_write;
+pub mod samples;
 pub mod selection;
 pub mod time;
 pub mod whisper;

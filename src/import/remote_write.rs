@@ -93,6 +93,24 @@ mod tests {
         assert!(RemoteWrite::new(b"plain text").unwrap_err().to_string().contains("snappy"));
     }
 
+    #[test]
+    fn a_body_with_native_histograms_is_read() {
+        let mut series = b"\x0a\x0d\x0a\x08__name__\x12\x01m".to_vec();
+        // Two observations in bucket 1 and one in bucket 2, of schema 0, at 7 ms.
+        let mut histogram = vec![0x08, 3, 0x19];
+        histogram.extend_from_slice(&4.5_f64.to_le_bytes());
+        histogram.extend_from_slice(&[0x5a, 4, 0x08, 2, 0x10, 2, 0x62, 2, 4, 1, 0x78, 7]);
+        series.extend_from_slice(&[0x22, histogram.len() as u8]);
+        series.extend(histogram);
+        let mut body = vec![0x0a, series.len() as u8];
+        body.extend(series);
+        let compressed = snap::raw::Encoder::new().compress_vec(&body).unwrap();
+        let (kept, tally) = testing::read(&mut RemoteWrite::new(&compressed).unwrap());
+        assert_eq!(kept.refused, Vec::<String>::new());
+        assert_eq!(kept.samples, ["m histogram  7 3 {1:2,2:1}"]);
+        assert_eq!(tally.samples, 1);
+    }
+
     proptest! {
         #[test]
         fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..300)) {

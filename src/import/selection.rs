@@ -10,7 +10,8 @@ use crate::model::{Kind, SeriesKey, UnixMillis};
 /// A selection of a file's samples. Everything is selected by default.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selection {
-    /// The kind of all series, which overrides the file.
+    /// The kind of all series, which overrides the file. Histograms get the kind of histograms
+    /// whose counts have this kind.
     pub kind: Option<Kind>,
     /// The name of the metric; `None` selects all.
     pub metric: Option<String>,
@@ -35,6 +36,15 @@ impl Selection {
         };
         self.metric.as_ref().is_none_or(|metric| metric == key.metric())
             && self.tags.iter().all(is_tag)
+    }
+
+    /// Returns the kind of a series that has a kind in the file.
+    pub fn kind_of(&self, in_file: Kind) -> Kind {
+        match self.kind {
+            Some(kind) if in_file.is_histogram() => kind.of_histograms(),
+            Some(kind) => kind,
+            None => in_file,
+        }
     }
 
     /// Returns true when samples of a time are selected. A missing timestamp is selected, too, and

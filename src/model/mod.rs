@@ -60,7 +60,7 @@ pub use distributions::{DISTRIBUTIONS_MAX, Distributions, OBSERVATION_BYTES, obs
 pub use duration::{LENGTH_MS_MAX, LENGTH_UNITS, parse_duration_ms};
 pub use gaps::Gaps;
 pub use granary_histogram::{self as histogram, Histogram, HistogramFault, ResetHint};
-pub use granary_protocol::Kind;
+pub use granary_protocol::{JsonHistogram, Kind};
 pub use granularity::{
     DOCUMENT_PAGE_BYTES, DOCUMENT_SLOTS_MAX, Granularity, GranularityIndex, GranularitySet,
 };

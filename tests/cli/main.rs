@@ -27,6 +27,7 @@ mod documents;
 mod downgrade;
 mod erasure;
 mod export;
+mod exported_histograms;
 mod faults;
 mod first_hour;
 mod first_week;

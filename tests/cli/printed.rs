@@ -27,7 +27,7 @@ const PROGRAMS: [&str; 2] = ["granary ", "curl "];
 const ENDLESS: [&str; 2] = ["granary tail", "curl -N"];
 
 /// The beginnings of commands that are only parsed, with the reason.
-const NOT_RUN: [(&str, &str); 42] = [
+const NOT_RUN: [(&str, &str); 43] = [
     ("(cd src/web", "builds for minutes, and writes to the home directory"),
     (".ci/run", "runs this test"),
     ("./deploy/quickstart.sh", "builds for minutes and runs until Ctrl-C; it is parsed below"),
@@ -56,6 +56,7 @@ const NOT_RUN: [(&str, &str); 42] = [
     ("granary import --format mongodump", "a dump of MongoDB, see import.rs"),
     ("granary import --format remote-write", "bodies of requests, see import.rs"),
     ("granary import --template", "whisper files, see import.rs"),
+    ("granary import --url http://new", "another daemon, see exported_histograms.rs"),
     ("granary key", "keys are made once, see access/mod.rs"),
     ("granary migrate", "needs the directory of a stopped node, see migrate.rs"),
     ("granary query promql 'ALERTS", "nothing fires here, see alerts.rs"),

@@ -4,13 +4,15 @@ use bson::{Bson, DateTime, doc};
 use clap::ValueEnum;
 
 use super::{
-    page::{Cell, Document, Page, Series},
+    ExportState,
+    page::{Document, Page, Series},
     parquet,
-    rows::{COLUMNS, column_name, for_each_cell},
+    rows::{COLUMNS, HISTOGRAM, Row, column_name, for_each_cell, histogram_text},
+    samples,
 };
 use crate::{
     cli::screen,
-    model::{Kind, UnixMillis},
+    model::{Histogram, JsonHistogram, Kind, UnixMillis},
 };
 
 /// The format of an export.
@@ -22,28 +24,40 @@ pub(super) enum Format {
     Jsonl,
     /// One row per slot
     Csv,
-    /// The last reading of each slot, at its time (for deltas: the sum)
+    /// The last reading of each slot, at its time (for deltas: the sum), without histograms
     Openmetrics,
+    /// Samples in JSON, one per line, for granary import: the last reading of each slot, and
+    /// histograms with all of their buckets
+    Samples,
     /// The rows of CSV as columns, compressed with Snappy
     Parquet,
 }
 
 impl Format {
-    /// Writes a page, and returns the number of its rows or documents. `metric` is the metric of
-    /// the previous row.
+    /// Writes a page, and adds the number of its rows or documents to the state.
     pub(super) fn write(
         self,
         page: &Page,
-        first: bool,
-        metric: &mut String,
+        state: &mut ExportState,
         out: &mut Vec<u8>,
-    ) -> anyhow::Result<u64> {
-        match self {
-            Self::Bson | Self::Jsonl => self.write_documents(page, out),
-            Self::Csv => write_csv(page, first, out),
-            Self::Openmetrics => write_openmetrics(page, metric, out),
-            Self::Parquet => parquet::write_page(page, out),
-        }
+    ) -> anyhow::Result<()> {
+        let is_first = state.next.is_none();
+        state.rows += match self {
+            Self::Bson | Self::Jsonl => self.write_documents(page, out)?,
+            Self::Csv => write_csv(page, is_first, out)?,
+            Self::Openmetrics => {
+                let histograms = page.series.iter().filter(|series| series.kind.is_histogram());
+                state.histograms += histograms.count() as u64;
+                write_openmetrics(page, &mut state.metric, out)?
+            }
+            Self::Samples => {
+                let written = samples::write_page(page, out)?;
+                state.inexact += written.inexact;
+                written.lines
+            }
+            Self::Parquet => parquet::write_page(page, out)?,
+        };
+        Ok(())
     }
 
     /// Returns the end of the file.
@@ -57,10 +71,10 @@ impl Format {
             for document in &series.documents {
                 rows += 1;
                 if self == Self::Bson {
-                    nested(page, series, document, Bson::Double).to_writer(&mut *out)?;
+                    nested(page, series, document, Bson::Double)?.to_writer(&mut *out)?;
                     continue;
                 }
-                let document = nested(page, series, document, extended_json_number);
+                let document = nested(page, series, document, extended_json_number)?;
                 out.extend(screen::json(&serde_json::to_string(&document)?).into_bytes());
                 out.push(b'\n');
             }
@@ -73,14 +87,15 @@ fn write_csv(page: &Page, first: bool, out: &mut Vec<u8>) -> anyhow::Result<u64>
     if first {
         let fixed = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
         let mut header: Vec<String> = fixed(&COLUMNS[..2]);
-        header.extend(page.tags.iter().map(|tag| column_name(tag)));
+        header.extend(page.tags.iter().map(|tag| column_name(page, tag)));
         header.extend::<Vec<String>>(fixed(&COLUMNS[2..]));
+        header.extend(page.has_histograms.then(|| HISTOGRAM.to_owned()));
         csv_line(&header, out);
     }
     let mut rows = 0;
-    for_each_cell(page, |series, cell, start| {
+    for_each_cell(page, |row| {
         rows += 1;
-        csv_line(&row(page, series, cell, start), out);
+        csv_line(&fields(page, row)?, out);
         Ok(())
     })?;
     Ok(rows)
@@ -88,7 +103,7 @@ fn write_csv(page: &Page, first: bool, out: &mut Vec<u8>) -> anyhow::Result<u64>
 
 fn write_openmetrics(page: &Page, metric: &mut String, out: &mut Vec<u8>) -> anyhow::Result<u64> {
     let mut rows = 0;
-    for_each_cell(page, |series, cell, start| {
+    for_each_cell(page, |Row { series, cell, start, .. }| {
         let number = if series.kind == Kind::Delta { Some(cell.sum()) } else { cell.last() };
         let Some(value) = number else { return Ok(()) };
         if *metric != series.metric {
@@ -116,7 +131,7 @@ fn nested(
     series: &Series,
     document: &Document,
     double: fn(f64) -> Bson,
-) -> bson::Document {
+) -> anyhow::Result<bson::Document> {
     let mut values: Vec<bson::Document> = vec![doc! { "n": 0_i64 }; document.slots as usize];
     let (mut num_samples, mut total_samples) = (0_i64, 0.0);
     for cell in &document.cells {
@@ -127,6 +142,15 @@ fn nested(
             let known =
                 cell.numbers().into_iter().filter_map(|(name, number)| Some((name, number?)));
             value.extend(known.map(|(name, number)| (name.to_owned(), double(number))));
+            if let Some(found) = document.histograms_of(cell) {
+                for (name, histogram) in [
+                    ("histogram", found.total()),
+                    ("first_histogram", found.first()),
+                    ("last_histogram", found.last()),
+                ] {
+                    value.insert(name, histogram_document(histogram)?);
+                }
+            }
         }
     }
     let numbered = values.into_iter().enumerate();
@@ -134,7 +158,7 @@ fn nested(
         numbered.map(|(slot, value)| (slot.to_string(), Bson::Document(value))).collect();
     let tags: bson::Document =
         series.tags.iter().map(|(name, value)| (name.clone(), Bson::from(value.clone()))).collect();
-    doc! {
+    Ok(doc! {
         page.timestamp.as_str(): DateTime::from_millis(document.start),
         "metric": series.metric.as_str(),
         "tags": tags,
@@ -142,10 +166,17 @@ fn nested(
         "num_samples": num_samples,
         "total_samples": double(total_samples),
         "values": values,
-    }
+    })
 }
 
-fn row(page: &Page, series: &Series, cell: &Cell, start: i64) -> Vec<String> {
+/// Returns a histogram as a document with the fields of its JSON form.
+fn histogram_document(histogram: &Histogram) -> anyhow::Result<bson::Document> {
+    Ok(bson::serialize_to_document(&JsonHistogram(histogram.clone()))?)
+}
+
+/// Returns the fields of a row.
+fn fields(page: &Page, row: Row<'_>) -> anyhow::Result<Vec<String>> {
+    let Row { series, document, cell, start } = row;
     let mut row = vec![UnixMillis(start).to_string(), series.metric.clone()];
     row.extend(page.tags.iter().map(|tag| series.tags.get(tag).cloned().unwrap_or_default()));
     row.push(cell.1.to_string());
@@ -153,7 +184,10 @@ fn row(page: &Page, series: &Series, cell: &Cell, start: i64) -> Vec<String> {
     row.extend(
         numbers.map(|(_, number)| number.map_or_else(String::new, |number| number.to_string())),
     );
-    row
+    if page.has_histograms {
+        row.push(histogram_text(document, cell)?.unwrap_or_default());
+    }
+    Ok(row)
 }
 
 /// Writes a row as in RFC 4180. Line breaks and terminal control characters are escaped, so a row

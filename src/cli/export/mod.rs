@@ -7,7 +7,9 @@
 mod format;
 mod page;
 mod parquet;
+mod readings;
 mod rows;
+mod samples;
 
 use std::{
     fs,
@@ -36,7 +38,8 @@ An interrupted export continues when the same command is run again.
 
 Examples:
   granary export --metric page_views --range 30d --resolution 1h --format bson --output views.bson
-  granary export --tags host=web1 --range 1d --resolution 1m --format csv --output -")]
+  granary export --tags host=web1 --range 1d --resolution 1m --format csv --output -
+  granary export --range 2d --resolution 1m --format samples --output all.samples")]
 pub(super) struct ExportArgs {
     #[command(flatten)]
     daemon: Daemon,
@@ -65,9 +68,12 @@ struct ExportState {
     arguments: String,
     bytes: u64,
     rows: u64,
-    /// The number of series of native histograms.
+    /// The number of series of native histograms whose buckets were left out.
     #[serde(default)]
     histograms: u64,
+    /// The number of slots with another total, sum or number of samples.
+    #[serde(default)]
+    inexact: u64,
     /// The metric of the last row.
     metric: String,
     /// The parameters of the following pages.
@@ -184,10 +190,7 @@ fn run(
         bytes.clear();
         let body = args.daemon.get("export", &args.next_pairs(state))?;
         let page: Page = serde_json::from_str(&body).context("read a page of the export")?;
-        let first = state.next.is_none();
-        let histograms = page.series.iter().filter(|series| series.kind.is_histogram());
-        state.histograms += histograms.count() as u64;
-        state.rows += args.format.write(&page, first, &mut state.metric, &mut bytes)?;
+        args.format.write(&page, state, &mut bytes)?;
         state.complete = page.after.is_none();
         if state.complete {
             bytes.extend_from_slice(args.format.end());
@@ -213,7 +216,14 @@ fn run(
         let series = with_noun(state.histograms, "series");
         print_error(&format!(
             "{series} of native histograms without their buckets: the file has their numbers of \
-             observations; read buckets by remote read"
+             observations; --format samples writes buckets"
+        ));
+    }
+    if state.inexact > 0 {
+        let slots = with_noun(state.inexact, "slot");
+        print_error(&format!(
+            "{slots} of histograms not exactly: an import gives them another total or number of \
+             samples"
         ));
     }
     Ok(())

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Deserializer, de::Error};
 use serde_json::value::RawValue;
 
-use crate::model::Kind;
+use crate::model::{Histogram, JsonHistogram, Kind};
 
 /// A page; see the daemon's `ExportPage`.
 #[derive(Debug, Deserialize)]
@@ -20,6 +20,8 @@ pub(super) struct Page {
     pub(super) width_ms: i64,
     pub(super) timestamp: String,
     pub(super) tags: BTreeSet<String>,
+    #[serde(default)]
+    pub(super) has_histograms: bool,
     pub(super) series: Vec<Series>,
 }
 
@@ -28,6 +30,7 @@ pub(super) struct Series {
     pub(super) metric: String,
     pub(super) tags: BTreeMap<String, String>,
     pub(super) kind: Kind,
+    pub(super) unit: String,
     pub(super) documents: Vec<Document>,
 }
 
@@ -36,6 +39,39 @@ pub(super) struct Document {
     pub(super) start: i64,
     pub(super) slots: u32,
     pub(super) cells: Vec<Cell>,
+    #[serde(default)]
+    histograms: Vec<Histograms>,
+}
+
+impl Document {
+    /// Returns the histograms of a cell, if it has any.
+    pub(super) fn histograms_of(&self, cell: &Cell) -> Option<&Histograms> {
+        let found = self.histograms.binary_search_by_key(&cell.0, |histograms| histograms.0);
+        found.ok().and_then(|index| self.histograms.get(index))
+    }
+}
+
+/// The histograms of a cell: `[slot, first_at, last, first, total]`; the first one and the total
+/// are `null` when they are the last one.
+#[derive(Debug, Deserialize)]
+pub(super) struct Histograms(u32, i64, JsonHistogram, Option<JsonHistogram>, Option<JsonHistogram>);
+
+impl Histograms {
+    pub(super) fn first_at(&self) -> i64 {
+        self.1
+    }
+
+    pub(super) fn last(&self) -> &Histogram {
+        &self.2.0
+    }
+
+    pub(super) fn first(&self) -> &Histogram {
+        self.3.as_ref().map_or(&self.2.0, |first| &first.0)
+    }
+
+    pub(super) fn total(&self) -> &Histogram {
+        self.4.as_ref().map_or(&self.2.0, |total| &total.0)
+    }
 }
 
 /// A cell: `[slot, n, last_at, sum, min, max, first, last]`.

@@ -26,15 +26,15 @@ use parquet::{
 };
 
 use super::{
-    page::{Cell, Page, Series},
-    rows::{column_name, for_each_cell},
+    page::Page,
+    rows::{HISTOGRAM, Row, column_name, for_each_cell, histogram_text},
 };
 
 /// Writes a page as a Parquet file, and returns the number of its rows.
 pub(super) fn write_page(page: &Page, out: &mut Vec<u8>) -> anyhow::Result<u64> {
     let mut rows = Vec::new();
-    for_each_cell(page, |series, cell, start| {
-        rows.push(Row { series, cell, start });
+    for_each_cell(page, |row| {
+        rows.push(row);
         Ok(())
     })?;
     let mut file = Vec::new();
@@ -88,12 +88,6 @@ pub(super) fn join(pages: &mut impl BufRead, out: fs::File) -> anyhow::Result<()
     Ok(())
 }
 
-struct Row<'a> {
-    series: &'a Series,
-    cell: &'a Cell,
-    start: i64,
-}
-
 fn writer<W: Write + Send>(out: W, schema: TypePtr) -> anyhow::Result<SerializedFileWriter<W>> {
     let properties = WriterProperties::builder()
         .set_compression(Compression::SNAPPY)
@@ -116,12 +110,15 @@ fn schema(page: &Page) -> anyhow::Result<TypePtr> {
         column("metric", Physical::BYTE_ARRAY, required, text.clone())?,
     ];
     for tag in &page.tags {
-        let name = column_name(tag);
+        let name = column_name(page, tag);
         fields.push(column(&name, Physical::BYTE_ARRAY, optional, text.clone())?);
     }
     fields.push(column("n", Physical::INT64, required, None)?);
     for name in ["sum", "min", "max", "first", "last"] {
         fields.push(column(name, Physical::DOUBLE, optional, None)?);
+    }
+    if page.has_histograms {
+        fields.push(column(HISTOGRAM, Physical::BYTE_ARRAY, optional, Some(LogicalType::Json))?);
     }
     Ok(Arc::new(Type::group_type_builder("granary").with_fields(fields).build()?))
 }
@@ -144,6 +141,12 @@ fn write_columns<W: Write + Send>(
     let numbers: Vec<_> = rows.iter().map(|row| row.cell.numbers()).collect();
     for index in 0..numbers.first().map_or(0, |row| row.len()) {
         optional::<DoubleType, _>(group, numbers.iter().map(|row| row[index].1))?;
+    }
+    if page.has_histograms {
+        let texts = rows.iter().map(|row| histogram_text(row.document, row.cell));
+        let texts = texts.collect::<anyhow::Result<Vec<_>>>()?;
+        let texts = texts.into_iter().map(|text| text.map(|text| text.as_str().into()));
+        optional::<ByteArrayType, _>(group, texts)?;
     }
     Ok(())
 }

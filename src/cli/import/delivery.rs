@@ -15,6 +15,8 @@ use crate::{cli::http::Daemon, clock::Stopwatch, model::SeriesInfo, policy::Refu
 
 /// The maximum number of samples in a request; a larger batch is sent alone.
 const REQUEST_SAMPLES_MAX: usize = 60_000;
+/// The maximum bytes of histograms in a request; a larger batch is sent alone.
+const REQUEST_HISTOGRAM_BYTES_MAX: usize = 1 << 20;
 /// The maximum number of batches in a request.
 const REQUEST_BATCHES_MAX: usize = 256;
 /// The first pause between retries; each pause is twice as long as the previous one.
@@ -51,7 +53,11 @@ impl Delivery {
     /// Returns true when a request has no room for another batch.
     pub(super) fn is_full(group: &[Parcel]) -> bool {
         let samples: usize = group.iter().map(|parcel| parcel.numbered.batch.refs.len()).sum();
-        samples >= REQUEST_SAMPLES_MAX || group.len() >= REQUEST_BATCHES_MAX
+        let histograms: usize =
+            group.iter().map(|parcel| parcel.numbered.batch.histograms.len()).sum();
+        samples >= REQUEST_SAMPLES_MAX
+            || histograms >= REQUEST_HISTOGRAM_BYTES_MAX
+            || group.len() >= REQUEST_BATCHES_MAX
     }
 
     /// Sends the batches, and counts the answers.

@@ -92,7 +92,11 @@ fn input(path: PathBuf, format: Format, root: &Path, bytes: u64) -> Input {
     let metric = match format {
         Format::Whisper => metric_path(below.trim_start_matches('/')),
         Format::MongoDump => collection_of(below.rsplit('/').next().unwrap_or_default()),
-        Format::OpenMetrics | Format::Influx | Format::Csv | Format::RemoteWrite => String::new(),
+        Format::OpenMetrics
+        | Format::Influx
+        | Format::Csv
+        | Format::RemoteWrite
+        | Format::Samples => String::new(),
     };
     Input { path, format, bytes, metric }
 }
@@ -130,6 +134,7 @@ fn format_of(path: &Path) -> Option<Format> {
         "csv" | "tsv" => Format::Csv,
         "snappy" | "sz" => Format::RemoteWrite,
         "bson" => Format::MongoDump,
+        "samples" => Format::Samples,
         _ => return None,
     })
 }
@@ -173,6 +178,7 @@ impl Input {
             | Format::Influx
             | Format::Csv
             | Format::Whisper
+            | Format::Samples
             | Format::MongoDump => WHOLE_BYTES_MAX,
         };
         let length = if plain {

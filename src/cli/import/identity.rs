@@ -41,7 +41,9 @@ impl Input {
         let separator = columns.separator.to_string();
         match self.format {
             Format::OpenMetrics => words.push("openmetrics"),
-            Format::RemoteWrite => words.push("remote-write"),
+            Format::Samples => words.push("samples"),
+            // Before, histograms were refused.
+            Format::RemoteWrite => words.push("remote-write with histograms"),
             Format::MongoDump => words.extend(["mongodump", &self.metric]),
             Format::Influx => words.extend(["influx", precision_word(options.precision)]),
             Format::Whisper => {

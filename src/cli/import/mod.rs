@@ -52,6 +52,9 @@ Examples:
     granary import --format remote-write bodies/
   MongoDB collections with time series in their documents:
     mongodump --db metrics --out dump && granary import --format mongodump dump/metrics
+  Samples of another Granary daemon, with histograms:
+    granary export --range 2d --resolution 1m --format samples --output all.samples
+    granary import --url http://new:7117 all.samples
 
 To continue an interrupted import, run it again with the same options: the daemon recognizes
 accepted samples and skips them.";
@@ -72,7 +75,7 @@ pub(super) struct ImportArgs {
     #[command(flatten)]
     daemon: Daemon,
     /// Format of the files [default: by their names: .om .prom .txt, .lp .line .influx, .wsp, .csv
-    /// .tsv, .snappy .sz, .bson]
+    /// .tsv, .snappy .sz, .bson, .samples]
     #[arg(long, value_enum)]
     format: Option<Format>,
     /// Kind of all series [default: from the file, else counters by name: `_total`, `_count`,
@@ -144,6 +147,8 @@ pub(super) enum Format {
     /// Documents of a MongoDB collection, as mongodump writes them.
     #[value(name = "mongodump")]
     MongoDump,
+    /// Samples in JSON, one per line, as granary export writes them.
+    Samples,
 }
 
 fn precision(word: &str) -> Result<Precision, String> {

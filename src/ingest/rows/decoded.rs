@@ -193,9 +193,13 @@ impl DecodedRows {
         }
     }
 
+    /// Moves the histograms of the samples out, by ascending index.
+    pub fn take_histograms(&mut self) -> Vec<HistogramSample> {
+        std::mem::take(&mut self.histograms)
+    }
+
     /// Converts the samples for a caller without a dictionary, which numbers the series in order of
-    /// appearance: `number` is called once per new series. The rows have only numbers, see
-    /// [`super::Rows::of_numbers`].
+    /// appearance: `number` is called once per new series. See [`Self::take_histograms`].
     pub fn number(
         self,
         cache: &mut SeriesCache,

@@ -76,9 +76,6 @@ impl Rows<'_> {
         if is_observed {
             described.kind = Kind::DeltaHistogram;
         }
-        if described.kind.is_histogram() && self.refuses_histograms {
-            return TargetKind::Refused(RefusalReason::BadHistogram);
-        }
         // Numbers after histograms are stored as numbers, even of a guessed kind.
         let is_guessed = |kind: &Kind| {
             !(described.is_declared || is_observed)

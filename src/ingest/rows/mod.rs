@@ -121,7 +121,8 @@ pub struct Rows<'a> {
     definitions_max: usize,
     memory: Option<&'a mut ReservedMemory>,
     exceeded: Option<LimitExceeded>,
-    refuses_histograms: bool,
+    /// The bytes of the histograms.
+    histogram_bytes: usize,
     /// The gauges whose samples are observations.
     distributions: Option<&'a Distributions>,
 }
@@ -149,16 +150,9 @@ impl<'a> Rows<'a> {
             definitions_max: usize::MAX,
             memory: None,
             exceeded: None,
-            refuses_histograms: false,
+            histogram_bytes: 0,
             distributions: None,
         }
-    }
-
-    /// Returns rows that refuse native histograms, for a caller whose batches only have numbers.
-    #[must_use]
-    pub fn of_numbers(mut self) -> Self {
-        self.refuses_histograms = true;
-        self
     }
 
     /// Returns the rows with a limit for new series, and a source of memory for the samples.
@@ -198,12 +192,6 @@ impl<'a> Rows<'a> {
         histogram: Result<Histogram, HistogramFault>,
         start: i64,
     ) {
-        if self.refuses_histograms {
-            self.refuse(RefusalReason::BadHistogram, 1, || {
-                "native histograms cannot be imported: send them by remote write".to_owned()
-            });
-            return;
-        }
         let histogram = match histogram {
             Ok(histogram) => histogram,
             Err(fault) => {
@@ -217,6 +205,7 @@ impl<'a> Rows<'a> {
         }
         // Here, in a batch, and in the journal's record.
         self.reserve_memory(3 * histogram.bytes());
+        self.histogram_bytes += histogram.bytes();
         let index = self.samples.len();
         self.push(target, at, histogram.count, start);
         if self.samples.len() > index {
@@ -284,6 +273,11 @@ impl<'a> Rows<'a> {
     /// Returns the number of samples so far without refused ones.
     pub fn len(&self) -> usize {
         self.samples.len()
+    }
+
+    /// Returns the bytes of the histograms so far.
+    pub fn histogram_bytes(&self) -> usize {
+        self.histogram_bytes
     }
 
     /// Returns true when there are no samples yet.

@@ -10,7 +10,7 @@ use std::{
 use serde::{Serialize, Serializer, ser::SerializeTuple};
 
 use crate::{
-    model::{Cell, Granularity, UnixMillis},
+    model::{Cell, Granularity, HistogramSlot, JsonHistogram, SeriesId, UnixMillis},
     query::{
         Budget, QueryError, QueryLimits, Resolution, Selector, SeriesEntry, SeriesToken,
         cells::coverage::coverage,
@@ -18,13 +18,17 @@ use crate::{
         series::selector::SeriesPage,
         time::resolution::{AUTO_POINTS, granularity_of_documents},
     },
-    store::{Columns, Slot, Store},
+    store::{Columns, Slot, Store, View},
 };
 
 /// Target number of slots on a page. A single series may have more slots.
 const PAGE_SLOTS: i64 = 100_000;
 /// Memory of a cell on a page, including the reserve of its list.
 const CELL_BYTES: usize = 2 * size_of::<NumberedCell>();
+/// Bytes of histograms after which a page ends. A single series may have more.
+const PAGE_HISTOGRAM_BYTES: usize = 4 << 20;
+/// Memory of a histogram on a page and of its text, for each byte in the store's form.
+const HISTOGRAM_FACTOR: usize = 3;
 
 /// A request for a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,6 +66,9 @@ pub struct ExportPage {
     timestamp: &'static str,
     /// The tag names of all series.
     tags: BTreeSet<String>,
+    /// True when one of the series on all pages has histograms.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    has_histograms: bool,
     series: Vec<ExportSeries>,
 }
 
@@ -77,6 +84,23 @@ struct ExportDocument {
     start: i64,
     slots: usize,
     cells: Vec<NumberedCell>,
+    /// The histograms of the cells, for series of histograms.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    histograms: Vec<NumberedHistogram>,
+}
+
+/// The histograms of a slot, serialized as `[slot, first_at, last, first, total]`: the first one is
+/// `null` if it is the last one, and so is the total if it equals the last one.
+#[derive(Debug, Serialize)]
+struct NumberedHistogram(usize, u32, JsonHistogram, Option<JsonHistogram>, Option<JsonHistogram>);
+
+impl NumberedHistogram {
+    fn new(index: usize, slot: HistogramSlot) -> Self {
+        let HistogramSlot { cell, .. } = slot;
+        let first = (cell.n > 1).then_some(JsonHistogram(cell.first));
+        let total = (cell.total != cell.last).then_some(JsonHistogram(cell.total));
+        Self(index, cell.first_at, JsonHistogram(cell.last), first, total)
+    }
 }
 
 /// A cell, serialized as `[slot, n, last_at, sum, min, max, first, last]`; NaN and infinity are
@@ -133,9 +157,10 @@ pub fn export(
     check_count(slots, 1, limits)?;
     let per_page = PAGE_SLOTS.min(limits.points_max as i64) / slots.max(1);
     let count = (per_page.max(1) as usize).min(limits.lines_max.max(1));
-    let mut tags = BTreeSet::new();
+    let (mut tags, mut has_histograms) = (BTreeSet::new(), false);
     let tokens = (request.after.as_ref(), request.upto.as_ref());
     let found = request.selector.page(store, budget, tokens, count, |info| {
+        has_histograms |= info.kind.is_histogram();
         for (name, _) in info.key.tags() {
             if !tags.contains(name) {
                 tags.insert(name.to_owned());
@@ -146,21 +171,28 @@ pub fn export(
     let ids: Vec<_> = page.iter().map(|(id, _)| *id).collect();
     let view = store.view(coverage.stored(index), range, &ids)?;
     let mut series = Vec::with_capacity(page.len());
-    let mut filled = Vec::new();
+    let (mut filled, mut histogram_bytes) = (Vec::new(), 0);
     for (id, info) in &page {
+        if histogram_bytes > PAGE_HISTOGRAM_BYTES {
+            break;
+        }
         budget.check()?;
         view.slots_into(*id, Columns::VALUES, &mut filled)?;
         budget.reserve(SeriesEntry::bytes_of(info) + filled.len() * CELL_BYTES)?;
         let shells = if request.shells { view.shells(*id, &filled)? } else { Vec::new() };
         budget.reserve(shells.len() * size_of::<ExportDocument>())?;
-        let documents = to_documents(granularity, &filled, &shells);
+        let mut documents = to_documents(granularity, &filled, &shells);
+        if info.kind.is_histogram() {
+            histogram_bytes += add_histograms(granularity, (&view, *id), &mut documents, budget)?;
+        }
         series.push(ExportSeries { entry: SeriesEntry::new(info), documents });
     }
-    let done = before + page.len();
+    let done = before + series.len();
+    let last = series.len().checked_sub(1).and_then(|last| page.get(last));
     Ok(ExportPage {
         total,
         done,
-        after: page.last().filter(|_| done < total).map(|(_, info)| SeriesToken::new(&info.key)),
+        after: last.filter(|_| done < total).map(|(_, info)| SeriesToken::new(&info.key)),
         upto,
         start: request.range.start.0,
         end: request.range.end.0,
@@ -168,8 +200,34 @@ pub fn export(
         width_ms: granularity.width_ms,
         timestamp: granularity.document.timestamp_name(),
         tags,
+        has_histograms,
         series,
     })
+}
+
+/// Adds the histograms of a series to its documents; returns their bytes.
+fn add_histograms(
+    granularity: &Granularity,
+    (view, id): (&View, SeriesId),
+    documents: &mut [ExportDocument],
+    budget: &Budget,
+) -> Result<usize, QueryError> {
+    let mut read = 0;
+    let slots = view.histogram_slots(id, &mut |bytes| {
+        read += bytes;
+        budget.reserve(HISTOGRAM_FACTOR * bytes).map_err(QueryError::from)
+    })?;
+    for slot in slots {
+        let start = granularity.document_start(slot.start);
+        let found = documents.binary_search_by_key(&start.0, |document| document.start);
+        // Every slot with histograms has a cell.
+        let Some(document) = found.ok().and_then(|index| documents.get_mut(index)) else {
+            continue;
+        };
+        let index = granularity.slot_index(start, slot.start);
+        document.histograms.push(NumberedHistogram::new(index, slot));
+    }
+    Ok(read)
 }
 
 fn to_documents(
@@ -181,6 +239,7 @@ fn to_documents(
         start: start.0,
         slots: granularity.slots(start),
         cells: Vec::new(),
+        histograms: Vec::new(),
     };
     let starts = shells.iter().map(|span| granularity.document_start(span.start));
     let mut documents: BTreeMap<i64, ExportDocument> =

@@ -23,7 +23,10 @@ pub use decode::{BatchView, DecodeError, SeriesView, decode_batch, split_batches
 pub use encode::encode_batch;
 pub use enroll::{ENROLL_PATH, EnrollAnswer, EnrollBody, RENEW_KEY_HEADER, RENEW_PATH};
 pub use histograms::{push_histogram, read_histograms};
-pub use json::{InvalidSamples, JsonBatch, decode_json};
+pub use json::{
+    InvalidSamples, JsonBatch, JsonHistogram, JsonSample, SampleContent, decode_json,
+    decode_json_sample,
+};
 pub use packed::{PACKED_HISTOGRAMS, PACKED_MEDIA_TYPE, pack, unpack};
 pub use ping::{
     PING_PATH, PINGS_PER_REQUEST_MAX, Ping, PingAnswer, PingBody, RefusedPing, decode_pings,

@@ -3,22 +3,33 @@
 //! A body is one batch or an array of batches. `samples` is either an object of columns, as in
 //! BSON, or an array of samples. Each sample in the array contains a ref that `series` defines, or
 //! its own metric and tags. A sample with `fields` instead of `value` stands for one sample per
-//! field, of the metric `metric_field`, or of the metric `field` if it has no `metric`. `agent`,
-//! `epoch` and `seq` may be omitted together; such a batch counts again when it is sent again. With
-//! `replace`, the samples replace the stored samples at the same times; such a batch has no number.
-//! An invalid sample is counted and reported, and does not affect the other samples.
+//! field, of the metric `metric_field`, or of the metric `field` if it has no `metric`. A sample
+//! with `histogram` instead of `value` is a native histogram (`histogram.rs`). `agent`, `epoch` and
+//! `seq` may be omitted together; such a batch counts again when it is sent again. With `replace`,
+//! the samples replace the stored samples at the same times; such a batch has no number. An invalid
+//! sample is counted and reported, and does not affect the other samples.
 
+mod histogram;
+mod sample;
 mod values;
+
+pub use histogram::JsonHistogram;
+pub use sample::{JsonSample, SampleContent, decode_json_sample};
 
 use std::collections::HashMap;
 
-use serde::{Deserialize, Deserializer, de::Error};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use self::values::{
-    Entry, ObjectFields, Time, for_each, name_in_sample, number, series_name, without_location,
+use self::{
+    sample::{RawSample, SHAPE, content},
+    values::{
+        Entry, ObjectFields, Time, for_each, name_in_sample, number, series_name, without_location,
+    },
 };
-use crate::{BATCHES_PER_REQUEST_MAX, Batch, DecodeError, Kind, Refusal, SeriesDefinition};
+use crate::{
+    BATCHES_PER_REQUEST_MAX, Batch, DecodeError, Kind, Refusal, SeriesDefinition, push_histogram,
+};
 
 /// The maximum number of reported invalid samples of a batch.
 const EXAMPLES_MAX: usize = 10;
@@ -86,46 +97,10 @@ struct RawSeries<'a> {
     metric: String,
     #[serde(default, borrow)]
     tags: ObjectFields<'a>,
-    #[serde(default, deserialize_with = "kind_of_numbers")]
+    #[serde(default)]
     kind: Kind,
     #[serde(default)]
     unit: String,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawSample<'a> {
-    #[serde(default)]
-    r#ref: Option<u32>,
-    #[serde(default)]
-    metric: Option<String>,
-    #[serde(default, borrow)]
-    tags: ObjectFields<'a>,
-    #[serde(default, deserialize_with = "kind_of_numbers")]
-    kind: Kind,
-    #[serde(default)]
-    unit: String,
-    #[serde(default)]
-    time: Option<Time>,
-    #[serde(default, borrow)]
-    value: Option<&'a RawValue>,
-    #[serde(default, borrow)]
-    fields: Option<ObjectFields<'a>>,
-    #[serde(default)]
-    start: Option<Time>,
-}
-
-/// Reads a kind of numbers: JSON has no form for native histograms.
-fn kind_of_numbers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Kind, D::Error> {
-    let kind = Kind::deserialize(deserializer)?;
-    if kind.is_histogram() {
-        let problem = format!(
-            "kind {kind} has native histograms, and samples in JSON are numbers: use the kind \
-             gauge, counter or delta, or send histograms by remote write, OTLP or BSON"
-        );
-        return Err(D::Error::custom(problem));
-    }
-    Ok(kind)
 }
 
 /// The ref of an otherwise invalid definition.
@@ -204,6 +179,7 @@ fn convert(raw: RawBatch<'_>, now: i64, field_bytes: &mut usize) -> Result<JsonB
         now,
         batch,
         invalid: InvalidSamples::default(),
+        replaces: raw.replace,
         bad_refs: HashMap::new(),
         next_ref: 0,
         inline: HashMap::new(),
@@ -237,6 +213,8 @@ struct BatchInProgress<'b> {
     now: i64,
     batch: Batch,
     invalid: InvalidSamples,
+    /// True when the samples replace stored ones.
+    replaces: bool,
     /// Invalid definitions: name and fault.
     bad_refs: HashMap<u32, (String, String)>,
     /// The next unused ref.
@@ -288,24 +266,23 @@ impl BatchInProgress<'_> {
     }
 
     fn parse_row(&mut self, raw: &RawValue) -> Result<(), String> {
-        const SHAPE: &str = "give ref or metric, and value or fields";
         let sample: RawSample<'_> =
             serde_json::from_str(raw.get()).map_err(|cause| without_location(&cause))?;
         let time = sample.time.map_or(self.now, |time| time.0);
         let start = sample.start.map_or(0, |start| start.0);
-        let (kind, unit) = (sample.kind, sample.unit);
-        match (sample.r#ref, sample.metric, sample.value, sample.fields) {
-            (Some(reference), None, Some(value), None) => {
-                let value = number(value)?;
-                self.push_sample(reference, time, value, start)
+        let found = content(sample.value, sample.histogram, sample.kind)?;
+        match (sample.r#ref, sample.metric, found, sample.fields) {
+            (Some(reference), None, Some((content, _)), None) => {
+                self.push_content(reference, time, content, start)
             }
-            (None, Some(metric), Some(value), None) => {
-                let value = number(value)?;
-                let reference = self.ref_of_inline((metric, sample.tags.tags()?, kind, unit));
-                self.push_sample(reference, time, value, start)
+            (None, Some(metric), Some((content, kind)), None) => {
+                let series = (metric, sample.tags.tags()?, kind, sample.unit);
+                let reference = self.ref_of_inline(series);
+                self.push_content(reference, time, content, start)
             }
             (None, metric, None, Some(fields)) => {
                 let tags = sample.tags.tags()?;
+                let (kind, unit) = (sample::kind_of_numbers(sample.kind)?, sample.unit);
                 self.add_fields(metric.as_deref(), &tags, &fields, |in_progress, metric, value| {
                     let reference =
                         in_progress.ref_of_inline((metric, tags.clone(), kind, unit.clone()));
@@ -315,6 +292,28 @@ impl BatchInProgress<'_> {
             (_, _, None, None) => Err(format!("value is missing or null; {SHAPE}")),
             _ => Err(SHAPE.to_owned()),
         }
+    }
+
+    fn push_content(
+        &mut self,
+        reference: u32,
+        time: i64,
+        content: SampleContent,
+        start: i64,
+    ) -> Result<(), String> {
+        let histogram = match content {
+            SampleContent::Number(value) => return self.push_sample(reference, time, value, start),
+            SampleContent::Histogram(histogram) => histogram,
+        };
+        if self.replaces {
+            let problem = "a histogram cannot be replaced: delete the samples of its slot, and \
+                           send all of them again";
+            return Err(problem.to_owned());
+        }
+        let index = self.batch.refs.len() as u32;
+        self.push_sample(reference, time, histogram.count, start)?;
+        push_histogram(&mut self.batch.histograms, index, &histogram);
+        Ok(())
     }
 
     /// Adds the fields of a sample, each as a separate metric.

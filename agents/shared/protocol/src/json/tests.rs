@@ -154,6 +154,28 @@ fn the_fields_of_an_event_are_metrics_with_its_tags_and_time() {
 }
 
 #[test]
+fn a_sample_is_a_histogram_of_its_kind() {
+    let text = r#"{"series": [{"ref": 3, "metric": "r", "kind": "gaugehistogram"}], "samples": [
+        {"metric": "m", "value": "NaN"},
+        {"metric": "h", "histogram": {"schema": 1, "sum": 2.5, "positive": [[1, 2], [3, 1]]}},
+        {"metric": "g", "kind": "gaugehistogram", "histogram": {"schema": 0, "sum": 0}},
+        {"ref": 3, "time": 8, "start": 7, "histogram": {"custom_bounds": [1], "sum": "+Inf"}}]}"#;
+    let JsonBatch { batch, invalid, .. } = parse(text).unwrap();
+    assert_eq!(invalid, InvalidSamples::default());
+    let kinds: Vec<_> = batch.series.iter().map(|series| series.kind).collect();
+    assert_eq!(kinds, [Kind::GaugeHistogram, Kind::Gauge, Kind::Histogram, Kind::GaugeHistogram]);
+    assert!(batch.values[0].is_nan());
+    assert_eq!((&batch.values[1..], &*batch.starts), (&[3.0, 0.0, 0.0][..], &[0, 0, 0, 7][..]));
+    let found = crate::read_histograms(&batch.histograms, batch.values.len());
+    let found: Vec<_> = found.map(Result::unwrap).collect();
+    assert_eq!(found.iter().map(|(index, _)| *index).collect::<Vec<_>>(), [1, 2, 3]);
+    let [h, g, r] = [0, 1, 2].map(|index| &found[index].1);
+    assert_eq!((h.count, h.sum, h.positive.len(), g.schema), (3.0, 2.5, 2, 0));
+    assert_eq!(g.hint, granary_histogram::ResetHint::Gauge);
+    assert!(r.is_custom() && r.sum.is_infinite());
+}
+
+#[test]
 fn two_kinds_of_one_series_are_two_definitions() {
     let text = r#"{"samples": [{"metric": "m", "value": 1},
         {"metric": "m", "kind": "counter", "value": 2}, {"metric": "m", "value": 3}]}"#;

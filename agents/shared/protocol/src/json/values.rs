@@ -9,6 +9,8 @@ use serde::{
 };
 use serde_json::{Value, value::RawValue};
 
+use super::histogram::JsonNumber;
+
 /// The maximum length of a quoted value or series.
 const EXCERPT_BYTES_MAX: usize = 256;
 
@@ -100,9 +102,10 @@ impl ObjectFields<'_> {
     }
 }
 
-/// Parses the value of a sample.
+/// Parses the value of a sample: a number, `"NaN"`, `"+Inf"` or `"-Inf"`.
 pub(super) fn number(raw: &RawValue) -> Result<f64, String> {
     serde_json::from_str(raw.get())
+        .map(|JsonNumber(number)| number)
         .map_err(|_| format!("value {} is not a number", excerpt(raw.get())))
 }
 
