@@ -87,6 +87,6 @@ pub use series::{
     preview, select_series, series, series_counts, series_coverage, whole_pattern,
     with_samples_since,
 };
-pub use shards::{AGGREGATE, CELLS, ErrorOfShard, OtherShards, ShardsOfProject};
+pub use shards::{AGGREGATE, CELLS, ErrorOfShard, OtherShards, ReserveBytes, ShardsOfProject};
 pub use stream::{ExportPage, ExportRequest, Tail, TailCell, TailEvent, TailRequest, export};
 pub use time::{CalendarUnit, Resolution, Timestamp, time_zone, zone_name};

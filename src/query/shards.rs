@@ -13,19 +13,22 @@ pub const CELLS: &str = "cells";
 /// The kind of a question for the state of an aggregation.
 pub const AGGREGATE: &str = "aggregate";
 
+/// Reserves memory for a number of bytes. Returns false when there is too little.
+pub type ReserveBytes<'a> = dyn Fn(usize) -> bool + Sync + 'a;
+
 /// The other shards of a store.
 pub trait OtherShards: fmt::Debug + Send + Sync {
-    /// Asks the holder of each shard the same question, and returns their answers in the order of
-    /// shards. It blocks.
+    /// Asks the holder of each shard the same question, a kind and its text, and returns their
+    /// answers in the order of shards. Calls `reserve` before an answer is read. Blocks.
     ///
     /// # Errors
     /// The first error of a shard. A shard without a holder is an error: no answer is short.
     fn ask(
         &self,
         project: &str,
-        kind: &str,
-        question: &[u8],
+        question: (&str, &[u8]),
         time_max: Duration,
+        reserve: &ReserveBytes<'_>,
     ) -> Result<Vec<Vec<u8>>, QueryError>;
 }
 
@@ -54,11 +57,11 @@ impl ShardsOfProject {
     /// See [`OtherShards::ask`].
     pub fn ask(
         &self,
-        kind: &str,
-        question: &[u8],
+        question: (&str, &[u8]),
         time_max: Duration,
+        reserve: &ReserveBytes<'_>,
     ) -> Result<Vec<Vec<u8>>, QueryError> {
-        self.shards.ask(&self.project, kind, question, time_max)
+        self.shards.ask(&self.project, question, time_max, reserve)
     }
 }
 

@@ -177,15 +177,21 @@ pub(super) fn ask<A: DeserializeOwned>(
     kind: &str,
     question: &impl Serialize,
 ) -> Result<Vec<A>, Fault> {
-    let Some((others, time_left)) = call.limits().budget.others() else { return Ok(Vec::new()) };
+    let limits = call.limits();
+    if limits.budget.others().is_none() {
+        return Ok(Vec::new());
+    }
     let failed = |cause: serde_json::Error| {
         query::fault(QueryError::Busy(format!("the answer of a shard is damaged: {cause}")))
     };
     let question = serde_json::to_vec(question).map_err(failed)?;
-    let answers = others.ask(kind, &question, time_left).map_err(query::fault)?;
-    let limits = call.limits();
-    limits.reserve(answers.iter().map(Vec::len).sum()).map_err(query::fault)?;
-    answers.iter().map(|answer| serde_json::from_slice(answer).map_err(failed)).collect()
+    let asked = limits.budget.beside_shards(kind, &question, || Ok(()));
+    let ((), answers) = asked.map_err(query::fault)?;
+    let read = |answer: Vec<u8>| {
+        limits.reserve(answer.len()).map_err(query::fault)?;
+        serde_json::from_slice(&answer).map_err(failed)
+    };
+    answers.into_iter().map(read).collect()
 }
 
 fn too_much(message: String) -> Fault {

@@ -20,6 +20,9 @@ pub(in crate::api) const SERIES_LIST: &str = "series_list";
 /// The kind of a question for a chart.
 pub(in crate::api) const CHART: &str = "chart";
 
+/// The memory of an answer that was read as a multiple of its text.
+const READ_MEMORY: usize = 4;
+
 /// A question for a chart.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(in crate::api) struct ChartQuestion {
@@ -66,21 +69,23 @@ impl SelectorQuestion {
 }
 
 /// Asks all shards a question whose answers are JSON. `own` is the answer of this shard.
-pub(super) fn ask_all<T: Serialize + DeserializeOwned>(
+pub(super) fn ask_all<T: DeserializeOwned>(
     budget: &Budget,
     (kind, question): (&str, &impl Serialize),
     own: impl FnOnce() -> Result<T, QueryError>,
 ) -> Result<Vec<T>, QueryError> {
     let failed = |cause: serde_json::Error| QueryError::Execution(cause.to_string());
     let question = serde_json::to_vec(question).map_err(failed)?;
-    let own = || serde_json::to_vec(&own()?).map_err(failed);
-    let read = |answer: &Vec<u8>| {
-        budget.reserve(2 * answer.len())?;
-        serde_json::from_slice(answer).map_err(|cause| {
+    let (own, answers) = budget.beside_shards(kind, &question, own)?;
+    let mut all = vec![own];
+    for answer in answers {
+        budget.check()?;
+        budget.reserve(READ_MEMORY * answer.len())?;
+        all.push(serde_json::from_slice(&answer).map_err(|cause| {
             QueryError::Busy(format!("the answer of a shard is damaged: {cause}; retry"))
-        })
-    };
-    budget.ask_shards(kind, &question, own)?.iter().map(read).collect()
+        })?);
+    }
+    Ok(all)
 }
 
 /// Draws a chart of all shards.

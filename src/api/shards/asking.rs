@@ -12,7 +12,7 @@ use crate::{
     clock::{Clock, SystemClock},
     model::UnixMillis,
     query::{
-        self, AGGREGATE, Budget, CELLS, ExpressionLimits, FacetCounts, QueryError,
+        self, AGGREGATE, Budget, CELLS, ExpressionLimits, FacetCounts, QueryError, Reservation,
         aggregate_of_question, cells_of_question, list_label_names, list_label_values,
         list_metrics, select_series, series_matchers, with_samples_since,
     },
@@ -44,6 +44,20 @@ pub(in crate::api) struct LabelsQuestion {
     pub(in crate::api) since: Option<i64>,
 }
 
+/// An answer with its memory.
+#[derive(Debug)]
+pub(super) struct ShardAnswer {
+    /// The bytes.
+    pub(super) bytes: Vec<u8>,
+    _memory: Option<Reservation>,
+}
+
+impl AsRef<[u8]> for ShardAnswer {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
 /// Answers a question. It blocks.
 pub(super) fn answer(
     held: &HeldShards,
@@ -51,11 +65,14 @@ pub(super) fn answer(
     kind: &str,
     question: &[u8],
     time_max: Duration,
-) -> Result<Vec<u8>, QueryError> {
+) -> Result<ShardAnswer, QueryError> {
     let budget = project.resources.budget(time_max);
     budget.check()?;
     let run = || answer_within(held, project, (kind, question), &budget);
-    query::run_with_retries(&budget, run, QueryError::is_transient)
+    let bytes = query::run_with_retries(&budget, run, QueryError::is_transient)?;
+    budget.reserve(bytes.len().saturating_sub(budget.reserved()))?;
+    budget.shrink_to(bytes.len());
+    Ok(ShardAnswer { bytes, _memory: budget.into_reservation() })
 }
 
 fn answer_within(

@@ -152,6 +152,8 @@ async fn ask(
     let fault = match answered.await {
         // The lease must outlast the reading.
         Ok(Ok(answer)) if held.project(shard, &query.project).is_some() => {
+            // The memory is free once the answer is sent.
+            let answer = bytes::Bytes::from_owner(answer);
             return HttpResponse::Ok().content_type("application/octet-stream").body(answer);
         }
         Ok(Ok(_)) => QueryError::Busy(format!("shard {shard} has moved; retry")),

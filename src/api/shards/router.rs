@@ -2,7 +2,7 @@
 //!
 //! Must never know: how a request was split, how a shard stores its part.
 
-use std::{sync::Arc, time::Duration};
+use std::{io::Read, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use granary_https::Https;
@@ -23,7 +23,7 @@ use crate::{
     cluster::{ClusterControl, Place},
     ingest::protocol::RowProtocol,
     model::ProjectName,
-    query::{self, ErrorOfShard, QueryError},
+    query::{self, ErrorOfShard, OverBudget, QueryError, ReserveBytes},
 };
 
 /// The time limit for a connection to another node.
@@ -38,6 +38,8 @@ const SENT_MAX: usize = 256;
 const ASK_MARGIN: Duration = Duration::from_secs(1);
 /// The maximum size of an answer to a question.
 const CELLS_BYTES_MAX: u64 = 1 << 30;
+/// The smallest part of an answer of unknown size for which memory is reserved.
+const READ_BYTES_MIN: usize = 64 << 10;
 /// The maximum size of an answer.
 const ANSWER_BYTES_MAX: u64 = 1 << 20;
 
@@ -135,11 +137,11 @@ impl query::OtherShards for ShardRouter {
     fn ask(
         &self,
         project: &str,
-        kind: &str,
-        question: &[u8],
+        question: (&str, &[u8]),
         time_max: Duration,
+        reserve: &ReserveBytes<'_>,
     ) -> Result<Vec<Vec<u8>>, QueryError> {
-        let ask = |shard| self.ask_one(shard, (project, kind), question, time_max);
+        let ask = |shard| self.ask_one((shard, project), question, time_max, reserve);
         std::thread::scope(|scope| {
             let asked: Vec<_> =
                 (1..self.count).map(|shard| scope.spawn(move || ask(shard))).collect();
@@ -157,10 +159,10 @@ impl ShardRouter {
     /// Asks one shard. It blocks.
     fn ask_one(
         &self,
-        shard: u16,
-        (project, kind): (&str, &str),
-        question: &[u8],
+        (shard, project): (u16, &str),
+        (kind, question): (&str, &[u8]),
         time_max: Duration,
+        reserve: &ReserveBytes<'_>,
     ) -> Result<Vec<u8>, QueryError> {
         let missing = |why: &dyn std::fmt::Display| {
             QueryError::Busy(format!("shard {shard} does not answer at present ({why}); retry"))
@@ -173,7 +175,8 @@ impl ShardRouter {
                 let answer = asking::answer(&self.held, &held, kind, question, time_max)?;
                 // The lease must outlast the reading.
                 self.held.project(shard, project).ok_or_else(|| missing(&"it has moved"))?;
-                return Ok(answer);
+                check_reserved(reserve(answer.bytes.len()))?;
+                return Ok(answer.bytes);
             }
             Some(Place::There { address, authorization }) => (address, authorization),
         };
@@ -183,8 +186,7 @@ impl ShardRouter {
         let request = request.header("Authorization", authorization);
         let request = request.config().timeout_global(Some(time_max + ASK_MARGIN)).build();
         let mut response = request.send(question).map_err(|cause| missing(&cause))?;
-        let body = response.body_mut().with_config().limit(CELLS_BYTES_MAX).read_to_vec();
-        let body = body.map_err(|cause| missing(&cause))?;
+        let body = read_within(response.body_mut(), reserve, &missing)?;
         match response.status().as_u16() {
             200 => Ok(body),
             status => {
@@ -192,6 +194,32 @@ impl ShardRouter {
                     .map_err(|_| missing(&format!("its holder answered {status}")))?;
                 Err(fault.into())
             }
+        }
+    }
+}
+
+fn check_reserved(is_reserved: bool) -> Result<(), OverBudget> {
+    if is_reserved { Ok(()) } else { Err(OverBudget::Memory) }
+}
+
+/// Reads an answer, and reserves its memory before.
+fn read_within(
+    body: &mut ureq::Body,
+    reserve: &ReserveBytes<'_>,
+    missing: &dyn Fn(&dyn std::fmt::Display) -> QueryError,
+) -> Result<Vec<u8>, QueryError> {
+    // Without a length, each read doubles the memory.
+    let length = body.content_length().map(|length| length.min(CELLS_BYTES_MAX) as usize);
+    let mut reader = body.with_config().limit(CELLS_BYTES_MAX).reader();
+    let mut bytes = Vec::new();
+    loop {
+        let room = length.unwrap_or_else(|| bytes.len().max(READ_BYTES_MIN));
+        check_reserved(reserve(room))?;
+        bytes.reserve_exact(room);
+        let read = reader.by_ref().take(room as u64).read_to_end(&mut bytes);
+        let read = read.map_err(|cause| missing(&cause))?;
+        if read < room || length.is_some() {
+            return Ok(bytes);
         }
     }
 }

@@ -4,14 +4,14 @@
 //! Every entry can be computed again; the least recently used entries are evicted. Must never know:
 //! query languages, how entries are computed, the caller.
 
-use std::{any::Any, fmt, sync::Arc};
+use std::{any::Any, fmt, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 // The cache without shards: a shard could not store entries larger than its share of the capacity.
 use quick_cache::{Weighter, unsync::Cache};
 use regex::Regex;
 
-use crate::model::SeriesId;
+use crate::{clock::Stopwatch, model::SeriesId};
 
 /// Capacity for the texts of parsed queries, in bytes. A parsed query takes about fifty times its
 /// text.
@@ -25,6 +25,8 @@ const SELECTION_BYTES_PER_SERIES: u64 = 2 * (size_of::<SeriesId>() + size_of::<u
 /// Capacity for the hashes of series of shards, in bytes: 8 for each series of an aggregation. It
 /// is used with several shards only.
 const SHARDS_BYTES: u64 = 32 << 20;
+/// The time after which states of shards are asked for again, when an aggregation needed cells.
+const CELLS_FOR: Duration = Duration::from_secs(60);
 /// Approximate overhead of an entry.
 const ENTRY_BYTES: usize = 128;
 /// Expected number of entries.
@@ -70,6 +72,8 @@ pub(crate) struct SeriesOfShards {
     lists: Vec<(u64, Arc<[u64]>)>,
     /// True when no series is in two lists.
     is_distinct: bool,
+    /// The time since when the aggregation needs cells.
+    cells_since: Option<Stopwatch>,
 }
 
 impl SeriesOfShards {
@@ -77,7 +81,17 @@ impl SeriesOfShards {
     pub(crate) fn new(lists: Vec<(u64, Arc<[u64]>)>, known: Option<&Self>) -> Self {
         let same = known.filter(|known| known.hashes().eq(&hashes_of(&lists)));
         let is_distinct = same.map_or_else(|| are_distinct(&lists), |known| known.is_distinct);
-        Self { lists, is_distinct }
+        Self { lists, is_distinct, cells_since: (!is_distinct).then(Stopwatch::start) }
+    }
+
+    /// Describes series with native histograms, whose states cannot be merged.
+    pub(crate) fn with_histograms() -> Self {
+        Self { lists: Vec::new(), is_distinct: true, cells_since: Some(Stopwatch::start()) }
+    }
+
+    /// Returns true when the states of shards could not be merged a short time ago.
+    pub(crate) fn needs_cells(&self) -> bool {
+        self.cells_since.as_ref().is_some_and(|since| since.elapsed() < CELLS_FOR)
     }
 
     /// Returns the hash of the list of each shard.
@@ -236,12 +250,12 @@ mod tests {
     fn series_of_several_shards_are_found_and_lists_are_found_by_their_hash() {
         let list = |hash: u64, series: &[u64]| (hash, Arc::from(series));
         let apart = SeriesOfShards::new(vec![list(1, &[3, 5]), list(2, &[4])], None);
-        assert!(apart.is_distinct());
+        assert!(apart.is_distinct() && !apart.needs_cells());
         assert_eq!(apart.list(2).as_deref(), Some(&[4][..]));
         assert!(apart.list(3).is_none());
         let lists = || vec![list(1, &[3, 5]), list(3, &[5])];
         let shared = SeriesOfShards::new(lists(), Some(&apart));
-        assert!(!shared.is_distinct());
+        assert!(!shared.is_distinct() && shared.needs_cells());
         assert!(!SeriesOfShards::new(lists(), Some(&shared)).is_distinct());
     }
 

@@ -3,12 +3,9 @@
 //!
 //! Must never know: what the memory is used for.
 
-use std::{
-    cell::Cell,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
 };
 
 /// The pool of memory. Cheap to clone.
@@ -37,7 +34,7 @@ impl MemoryPool {
 
     /// Creates an empty reservation for a query.
     pub(super) fn reservation(&self) -> Reservation {
-        Reservation { shared: self.shared.clone(), reserved: Cell::new(0) }
+        Reservation { shared: self.shared.clone(), reserved: AtomicUsize::new(0) }
     }
 
     /// Returns the number of free bytes.
@@ -51,7 +48,7 @@ impl MemoryPool {
 #[derive(Debug)]
 pub struct Reservation {
     shared: Arc<Shared>,
-    reserved: Cell<usize>,
+    reserved: AtomicUsize,
 }
 
 impl Reservation {
@@ -62,27 +59,37 @@ impl Reservation {
         let used = &self.shared.used;
         let is_reserved = used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok();
         if is_reserved {
-            self.reserved.set(self.reserved.get() + bytes);
+            self.reserved.fetch_add(bytes, Ordering::Relaxed);
         }
         is_reserved
     }
 
+    /// Creates an empty reservation of the same pool.
+    pub(super) fn beside(&self) -> Self {
+        Self { shared: self.shared.clone(), reserved: AtomicUsize::new(0) }
+    }
+
+    /// Adds the memory of another reservation of the same pool.
+    pub(super) fn absorb(&self, other: &Self) {
+        self.reserved.fetch_add(other.reserved.swap(0, Ordering::Relaxed), Ordering::Relaxed);
+    }
+
     /// Returns the number of reserved bytes.
     pub(super) fn bytes(&self) -> usize {
-        self.reserved.get()
+        self.reserved.load(Ordering::Relaxed)
     }
 
     /// Releases all but the first `bytes` bytes.
     pub(super) fn shrink_to(&self, bytes: usize) {
-        let surplus = self.reserved.get().saturating_sub(bytes);
-        self.reserved.set(self.reserved.get() - surplus);
+        let surplus = self.bytes().saturating_sub(bytes);
+        self.reserved.fetch_sub(surplus, Ordering::Relaxed);
         self.shared.used.fetch_sub(surplus, Ordering::Relaxed);
     }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        self.shared.used.fetch_sub(self.reserved.get(), Ordering::Relaxed);
+        self.shared.used.fetch_sub(self.bytes(), Ordering::Relaxed);
     }
 }
 
@@ -98,7 +105,11 @@ mod tests {
         first.shrink_to(10);
         assert!(second.reserve(50) && !second.reserve(1));
         drop(first);
-        assert!(second.reserve(10) && !second.reserve(1));
+        let third = second.beside();
+        assert!(third.reserve(10) && !second.reserve(1));
+        second.absorb(&third);
+        drop(third);
+        assert!(!second.reserve(1));
         drop(second);
         assert_eq!(memory.free(), 100);
     }

@@ -191,23 +191,26 @@ impl Budget {
         own: impl FnOnce() -> Result<Vec<u8>, QueryError>,
     ) -> Result<Vec<Vec<u8>>, QueryError> {
         let (own, others) = self.beside_shards(kind, question, own)?;
-        Ok([vec![own], others].concat())
+        Ok([own].into_iter().chain(others).collect())
     }
 
-    /// Asks all other shards, and calls `own` meanwhile. Returns both results, and reserves the
-    /// memory of the answers.
+    /// Asks all other shards, and calls `own` meanwhile. Returns both results. The memory of the
+    /// answers is reserved while they are read.
     ///
     /// # Errors
     /// See [`Self::ask_shards`].
-    pub(super) fn beside_shards<T>(
+    pub fn beside_shards<T>(
         &self,
         kind: &str,
         question: &[u8],
         own: impl FnOnce() -> Result<T, QueryError>,
     ) -> Result<(T, Vec<Vec<u8>>), QueryError> {
+        let Some(limits) = &self.0 else { return Ok((own()?, Vec::new())) };
         let Some((others, time_left)) = self.others() else { return Ok((own()?, Vec::new())) };
+        let memory = limits.memory.beside();
+        let reserve = |bytes| memory.reserve(bytes);
         let (own, answers) = thread::scope(|scope| {
-            let asked = scope.spawn(|| others.ask(kind, question, time_left));
+            let asked = scope.spawn(|| others.ask((kind, question), time_left, &reserve));
             let own = own();
             // Other queries run while this query waits.
             self.release_turn();
@@ -215,8 +218,8 @@ impl Budget {
             (own, answers.unwrap_or_else(|_| Err(QueryError::Busy("a query panicked".to_owned()))))
         });
         let (own, answers) = (own?, answers?);
+        limits.memory.absorb(&memory);
         self.check()?;
-        self.reserve(answers.iter().map(Vec::len).sum())?;
         Ok((own, answers))
     }
 

@@ -160,14 +160,15 @@ impl FacetCounts {
         (store, budget): (&Store, &Budget),
         selector: &Selector,
     ) -> Result<FacetsAnswer, QueryError> {
-        let mut whole = Self::default();
+        let mut counts = counts.into_iter();
+        let mut whole = counts.next().unwrap_or_default();
         for shard in counts {
             budget.check()?;
             whole.series += shard.series;
-            for (name, values) in &shard.tags {
+            for (name, values) in shard.tags {
                 #[expect(clippy::iter_over_hash_type, reason = "the order of sums is irrelevant")]
                 for (value, series) in values {
-                    whole.add_value(name, value, *series);
+                    whole.add_value(&name, &value, series);
                 }
             }
             budget.reserve(std::mem::take(&mut whole.new_bytes))?;

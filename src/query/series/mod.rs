@@ -14,6 +14,7 @@ mod matchers;
 mod preview;
 mod search;
 pub(super) mod selector;
+pub(super) mod sent_matchers;
 mod series_coverage;
 pub(super) mod suggestion;
 mod token;

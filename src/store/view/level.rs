@@ -198,7 +198,7 @@ impl LevelView {
         let longest = ((self.range.end - self.range.start) / width) as usize;
         slots.reserve(longest.min(SLOTS_AT_ONCE));
         self.documents.slots(series, wanted, slots)?;
-        let in_documents = slots.len();
+        let (in_documents, mut has_empty) = (slots.len(), false);
         if let Ok(position) = self.series.binary_search(&series) {
             let (head, memory) = (self.head.of(position), self.memory.of(position));
             let last = slots.last().map(|slot| slot.start);
@@ -214,10 +214,12 @@ impl LevelView {
             // below.
             slots.extend_from_slice(head);
             slots.extend_from_slice(memory);
+            // Corrections may cancel.
+            has_empty = memory.iter().any(|slot| slot.cell.is_empty());
         }
         // Usually each slot has one cell.
         let is_merged = |slots: &[Slot]| slots.is_sorted_by(|slot, next| slot.start < next.start);
-        if slots.len() > in_documents && !is_merged(slots) {
+        if slots.len() > in_documents && (has_empty || !is_merged(slots)) {
             merge_equal(slots);
             slots.retain(|slot| !slot.cell.is_empty());
         }

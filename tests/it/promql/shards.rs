@@ -7,8 +7,8 @@ use granary::{
     model::{Kind, SeriesId},
     query::{
         AGGREGATE, CELLS, ExpressionLimits, OtherShards, PromqlRequest, PromqlValue, QueryError,
-        QueryResources, Scheduler, ShardsOfProject, aggregate_of_question, cells_of_question,
-        promql,
+        QueryResources, ReserveBytes, Scheduler, ShardsOfProject, aggregate_of_question,
+        cells_of_question, promql,
     },
     store::Store,
 };
@@ -37,9 +37,9 @@ impl OtherShards for Others {
     fn ask(
         &self,
         _: &str,
-        kind: &str,
-        question: &[u8],
+        (kind, question): (&str, &[u8]),
         time_max: Duration,
+        reserve: &ReserveBytes<'_>,
     ) -> Result<Vec<Vec<u8>>, QueryError> {
         let answer = |store: &Store| {
             let budget = resources().budget(time_max);
@@ -49,6 +49,7 @@ impl OtherShards for Others {
                 AGGREGATE => aggregate_of_question(store, question, &limits, NOW),
                 other => Err(QueryError::Invalid(other.to_owned())),
             }?;
+            assert!(reserve(answer.len()));
             self.answers.lock().push((kind.to_owned(), answer.len()));
             Ok(answer)
         };
@@ -151,6 +152,8 @@ fn states_of_shards_add_up_to_the_aggregations_of_one_store() {
         "max by (dc) (max_over_time(g[7m] offset 3m))",
         "sum(-g * 2 + 1)",
         "count(g > bool 3)",
+        "count(g > 3)",
+        "sum(-(g == 4) * 2)",
         "sum by (__name__) ({__name__=~\"g|c\"})",
         "sum(g @ end())",
         "sum(missing)",
@@ -167,17 +170,8 @@ fn states_of_shards_add_up_to_the_aggregations_of_one_store() {
             assert!(is_of_states(&answers), "{query} {step}: {answers:?}");
         }
     }
-    // These need the series. A shard whose part of a series is left out by a comparison would not
-    // tell that it has the series too.
-    for query in [
-        "g",
-        "quantile(0.5, g)",
-        "stddev(g)",
-        "sum(sort(g))",
-        "topk(scalar(max(g)), g)",
-        "count(g > 3)",
-        "sum(-(g == 4) * 2)",
-    ] {
+    // These need the series.
+    for query in ["g", "quantile(0.5, g)", "stddev(g)", "sum(sort(g))", "topk(scalar(max(g)), g)"] {
         let answers = split.check(query, MINUTE);
         assert!(answers.iter().any(|(kind, _)| kind == CELLS), "{query}: {answers:?}");
     }
@@ -236,9 +230,51 @@ fn a_series_of_two_shards_counts_once() {
     for query in ["count(g)", "sum(g)", "sum(count_over_time(g[10m]))"] {
         let answers = split.check(query, 0);
         assert!(answers.iter().any(|(kind, _)| kind == CELLS), "{query}: {answers:?}");
+        // States that could not be merged are not asked for again.
+        let again = split.check(query, 0);
+        assert!(again.iter().all(|(kind, _)| kind == CELLS), "{query}: {again:?}");
     }
     // Other series are in one shard each.
     assert!(is_of_states(&split.check("sum(c)", 0)));
+}
+
+#[test]
+fn a_series_without_a_value_in_one_of_two_shards_counts_once() {
+    let mut split = Split::of_hosts();
+    // The first shard has the older samples, the last shard the newer ones.
+    let tags = [("host", "moved")];
+    let newer = SAMPLES_MS - 2 * MINUTE;
+    let older = |index: i64| (index * MINUTE / 2 < newer).then_some(50.0);
+    let newest = |index: i64| (index < 4).then_some(1.0);
+    let id = split.whole.define("g", &tags, Kind::Gauge);
+    split.whole.fill(id, MINUTE / 2, older);
+    split.whole.fill_from(id, newer, MINUTE / 2, newest);
+    let id = split.shards[0].define("g", &tags, Kind::Gauge);
+    split.shards[0].fill(id, MINUTE / 2, older);
+    let id = split.shards[2].define("g", &tags, Kind::Gauge);
+    split.shards[2].fill_from(id, newer, MINUTE / 2, newest);
+    for query in ["count(g > 30)", "sum(g > 3)", "topk(1, g > 3)"] {
+        let answers = split.check(query, 0);
+        assert!(answers.iter().any(|(kind, _)| kind == CELLS), "{query}: {answers:?}");
+    }
+}
+
+#[test]
+fn candidates_of_other_shards_take_memory_for_their_labels() {
+    let mut split = Split::new();
+    let long = "x".repeat(1000);
+    for host in 0..HOSTS {
+        let tags = [("host", &*format!("{host}{long}"))];
+        split.fill(("g", &tags, Kind::Gauge), host % SHARDS, |_| Some(1.0));
+    }
+    let request = request("topk(100, g)", SAMPLES_MS - MINUTE, SAMPLES_MS - MINUTE, 0);
+    let budget = split.resources.budget(Duration::from_secs(600));
+    let limits = ExpressionLimits { budget: &budget, ..LIMITS };
+    promql(split.shards[0].store(), &request, &limits, NOW).unwrap();
+    let answers = split.others.answers.lock().clone();
+    assert!(is_of_states(&answers), "{answers:?}");
+    let sent: usize = answers.iter().map(|(_, bytes)| bytes).sum();
+    assert!(budget.reserved() > sent + sent * 9 / 10, "{} {sent}", budget.reserved());
 }
 
 #[test]

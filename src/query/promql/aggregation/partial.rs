@@ -14,7 +14,7 @@ use super::{
 use crate::query::{
     Labels, QueryError,
     promql::{
-        context::Context,
+        context::{Context, bounds::KeptMemory},
         syntax::{operator::Aggregation, tree::Grouping},
         value::{
             numbers::{Mean, Sum},
@@ -87,7 +87,8 @@ fn folded<'a, F: State + 'a>(
     result: fn(&F) -> f64,
 ) -> Box<dyn PartialAggregator + 'a> {
     let folded = FoldedGroups::new(grouping, context, move |_, state: F| result(&state));
-    Box::new(PartialFold { folded, firsts: Vec::new() })
+    let memory = context.bounds.keep();
+    Box::new(PartialFold { folded, firsts: Vec::new(), first_bytes: 0, memory })
 }
 
 /// A state that can be sent and merged.
@@ -178,17 +179,35 @@ struct PartialFold<'a, F> {
     folded: FoldedGroups<'a, F>,
     /// The labels of the first series of each group.
     firsts: Vec<Labels>,
+    first_bytes: usize,
+    memory: KeptMemory<'a>,
+}
+
+impl<F: State> PartialFold<'_, F> {
+    /// Keeps the labels of a series if it is the first one of its group.
+    fn keep_first(&mut self, series: &Series) -> Result<(), QueryError> {
+        let (position, labels) = (self.folded.position_of(series), &series.labels);
+        match self.firsts.get_mut(position) {
+            Some(known) if *known <= *labels => return Ok(()),
+            Some(known) => {
+                self.first_bytes = self.first_bytes + labels.bytes() - known.bytes();
+                self.memory.resize(self.first_bytes)?;
+                *known = labels.clone();
+            }
+            None => {
+                self.first_bytes += labels.bytes();
+                self.memory.resize(self.first_bytes)?;
+                self.firsts.push(labels.clone());
+            }
+        }
+        Ok(())
+    }
 }
 
 impl<F: State> PartialAggregator for PartialFold<'_, F> {
     fn add(&mut self, series: Vec<Series>) -> Result<(), QueryError> {
         self.folded.add_all(&series)?;
-        for entry in &series {
-            if self.folded.position_of(entry) == self.firsts.len() {
-                self.firsts.push(entry.labels.clone());
-            }
-        }
-        Ok(())
+        series.iter().try_for_each(|entry| self.keep_first(entry))
     }
 
     fn series_count(&self) -> usize {
@@ -229,11 +248,8 @@ impl<F: State> PartialAggregator for PartialFold<'_, F> {
                     }
                 }
             }
-            let position = self.folded.position_of(&member);
-            match self.firsts.get_mut(position) {
-                Some(known) if *known <= member.labels => {}
-                Some(known) => *known = member.labels,
-                None => self.firsts.push(member.labels),
+            if let Err(cause) = self.keep_first(&member) {
+                return Some(Err(cause));
             }
         }
         Some(Ok(()))
@@ -281,10 +297,11 @@ impl PartialAggregator for PartialPick<'_> {
     fn merge(&mut self, mut bytes: &[u8]) -> Option<Result<(), QueryError>> {
         let (bytes, steps) = (&mut bytes, self.context.steps.count);
         for _ in 0..count(bytes)? {
-            if let Err(cause) = self.context.bounds.reserve(steps * size_of::<f64>()) {
+            let labels = labels(bytes)?;
+            let needed = labels.bytes() + size_of::<Series>() + steps * size_of::<f64>();
+            if let Err(cause) = self.context.bounds.reserve(needed) {
                 return Some(Err(cause));
             }
-            let labels = labels(bytes)?;
             let [drop_metric] = take(bytes)?;
             let values = (0..steps).map(|_| value(bytes)).collect::<Option<Vec<_>>>()?;
             self.others.push(Series::new(labels, drop_metric == 1, values));

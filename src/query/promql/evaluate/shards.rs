@@ -20,7 +20,7 @@ use crate::{
             aggregation::{PartialAggregator, is_mergeable, partial_aggregator},
             context::{Context, bounds::Bounds},
             parse::parse_cached,
-            selectors::{Selectors, sizes::ChunkSizes},
+            selectors::{Selectors, shards::read_series::ReadSeries, sizes::ChunkSizes},
             syntax::{
                 span::TextSpan,
                 tree::{Aggregate, Expr},
@@ -54,14 +54,6 @@ struct AggregateQuestion {
     known: Vec<u64>,
 }
 
-/// A state of an aggregation with the hashes of its series.
-struct Folded<'a> {
-    partial: Box<dyn PartialAggregator + 'a>,
-    /// The hashes in ascending order.
-    series: Vec<u64>,
-    has_histograms: bool,
-}
-
 /// The answer of a shard.
 struct ShardState<'a> {
     has_histograms: bool,
@@ -88,6 +80,14 @@ impl Evaluator<'_> {
         let (query, span) = (self.parsed.text(), aggregation.span);
         let cache_key = format!("{}:{}:{query}", span.start, span.end);
         let known = budget.cache().and_then(|cache| cache.series_of_shards(&cache_key));
+        if known.as_ref().is_some_and(|known| known.needs_cells()) {
+            return Ok(None);
+        }
+        let keep = |series: Arc<SeriesOfShards>| {
+            if let Some(cache) = budget.cache() {
+                cache.keep_series_of_shards(&cache_key, series);
+            }
+        };
         let question = AggregateQuestion {
             query: query.to_owned(),
             span: (span.start, span.end),
@@ -101,22 +101,20 @@ impl Evaluator<'_> {
         let question = serde_json::to_vec(&question)
             .map_err(|cause| QueryError::Execution(cause.to_string()))?;
         let fold = || self.bounds.released(|| self.fold(aggregation, steps, context));
-        let own = || self.selectors.of_this_shard(fold);
-        let (own, answers) = budget.beside_shards(AGGREGATE, &question, own)?;
+        let ((mut partial, read), answers) = budget.beside_shards(AGGREGATE, &question, fold)?;
         let damaged = || QueryError::Busy("the answer of a shard is damaged; retry".to_owned());
         let states: Option<Vec<_>> =
             answers.iter().map(|bytes| ShardState::decode(bytes)).collect();
         let states = states.ok_or_else(damaged)?;
-        let Folded { mut partial, series, has_histograms } = own;
-        if has_histograms || states.iter().any(|state| state.has_histograms) {
+        if read.has_histograms || states.iter().any(|state| state.has_histograms) {
+            keep(Arc::new(SeriesOfShards::with_histograms()));
             return Ok(None);
         }
-        let of_shards = series_of_shards(series, &states, known.as_deref()).ok_or_else(damaged)?;
+        let of_shards = series_of_shards(read.hashes, &states, known.as_deref());
+        let of_shards = of_shards.ok_or_else(damaged)?;
         self.bounds.reserve(of_shards.bytes())?;
         let is_distinct = of_shards.is_distinct();
-        if let Some(cache) = budget.cache() {
-            cache.keep_series_of_shards(&cache_key, of_shards);
-        }
+        keep(of_shards);
         if !is_distinct {
             return Ok(None);
         }
@@ -137,64 +135,31 @@ impl Evaluator<'_> {
         is_mergeable(*operation)
             && parameter.as_deref().is_none_or(is_constant)
             && input.selectors().len() == 1
-            && !is_filter(input)
             && self.is_read_in_chunks(input, steps)
     }
 
-    /// Aggregates the series of this shard.
+    /// Aggregates the series of this shard, and returns the series that were read.
     fn fold<'c>(
         &self,
         aggregation: &'c Aggregate,
         steps: &Steps,
         context: &'c Context<'c>,
-    ) -> Result<Folded<'c>, QueryError> {
+    ) -> Result<(Box<dyn PartialAggregator + 'c>, ReadSeries), QueryError> {
         let Aggregate { operation, parameter, input, grouping, .. } = aggregation;
         let parameter = parameter.as_deref();
         let parameter = parameter.map(|parameter| self.value(parameter, steps)).transpose()?;
         let partial = partial_aggregator(*operation, grouping.as_ref(), parameter, context)?;
         let mut partial = partial.ok_or_else(damaged_question)?;
-        let (mut hashes, mut key, mut has_histograms) = (Vec::new(), Vec::new(), false);
         let mut kept = self.bounds.keep();
-        self.vector_in_chunks(input, steps, &mut |mut series| {
-            for entry in &mut series {
-                key.clear();
-                for (name, value) in entry.labels.iter() {
-                    put_text(name, &mut key);
-                    put_text(value, &mut key);
-                }
-                hashes.push(xxh3_64(&key));
-                has_histograms |= !entry.histograms.is_empty();
-            }
-            kept.resize(hashes.capacity() * size_of::<u64>())?;
-            if has_histograms {
-                return Ok(());
-            }
-            partial.add(series)?;
-            self.bounds.check_result(partial.series_count(), steps.count)
-        })?;
-        hashes.sort_unstable();
-        Ok(Folded { partial, series: hashes, has_histograms })
-    }
-}
-
-/// Returns true when a comparison leaves series out. A shard tells the series that remain, so a
-/// series of two shards that is left out in one of them would seem to be in the other one alone.
-fn is_filter(expression: &Expr) -> bool {
-    match expression {
-        Expr::Paren(paren) => is_filter(&paren.inner),
-        Expr::Unary(unary) => is_filter(&unary.inner),
-        Expr::Binary(binary) => {
-            (binary.operator.is_comparison() && !binary.return_bool)
-                || is_filter(&binary.left)
-                || is_filter(&binary.right)
-        }
-        Expr::Aggregate(_)
-        | Expr::Call(_)
-        | Expr::Matrix(_)
-        | Expr::Number(_)
-        | Expr::Subquery(_)
-        | Expr::Text(_)
-        | Expr::Vector(_) => false,
+        let fold = || {
+            self.vector_in_chunks(input, steps, &mut |series| {
+                kept.resize(self.selectors.listed_bytes())?;
+                partial.add(series)?;
+                self.bounds.check_result(partial.series_count(), steps.count)
+            })
+        };
+        let ((), read) = self.selectors.of_this_shard(fold)?;
+        Ok((partial, read))
     }
 }
 
@@ -236,8 +201,8 @@ pub fn aggregate_of_question(
     bounds.check_points(1, steps.count)?;
     let locations = evaluator.aggregate_locations(aggregation);
     let context = Context { notes: notes.of_call(&locations), ..evaluator.context(&steps) };
-    let Folded { partial, series, has_histograms } =
-        evaluator.fold(aggregation, &steps, &context)?;
+    let (partial, read) = evaluator.fold(aggregation, &steps, &context)?;
+    let ReadSeries { hashes: series, has_histograms, .. } = read;
     let mut out = vec![u8::from(has_histograms)];
     let series_hash = hash_of(&series);
     out.extend(series_hash.to_le_bytes());

@@ -33,6 +33,10 @@ impl Selectors<'_> {
         if let Some(cells) = self.cells_of_shards(request)? {
             return visit(cells);
         }
+        let visit: &mut VisitCells<'_> = &mut |cells| {
+            self.list(&cells);
+            if self.ends_early() { Ok(()) } else { visit(cells) }
+        };
         let (plan, series) = match self.plan(request)? {
             PlannedRead::Read(cells) => return visit(cells),
             PlannedRead::ToRead(plan, series) => (*plan, series),
@@ -66,6 +70,9 @@ impl Selectors<'_> {
         let has_histograms = self.has_histograms(ids)?;
         let size = self.chunk_size((plan.cells_max, has_histograms), request.windows.count);
         for chunk in order.chunks_mut(size) {
+            if self.ends_early() {
+                break;
+            }
             self.bounds.released(|| {
                 chunk.sort_unstable();
                 let of_index = |index: &u32| (ids[*index as usize], positions[*index as usize]);
@@ -92,7 +99,7 @@ impl Selectors<'_> {
         let views = plan.intervals.iter().map(view).collect::<Result<Vec<_>, _>>()?;
         found.sort_unstable_by_key(|selected| selected.position);
         let (mut found, mut slots) = (found.into_iter(), Vec::new());
-        while !found.as_slice().is_empty() {
+        while !found.as_slice().is_empty() && !self.ends_early() {
             let mut read = || {
                 let mut part = Vec::with_capacity(self.sizes.part);
                 let mut ids = Vec::with_capacity(self.sizes.part);

@@ -16,7 +16,7 @@ mod selected;
 pub(crate) mod shards;
 pub(crate) mod sizes;
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 
 use crate::query::{QueryError, series::labels::METRIC_LABELS};
 use crate::{
@@ -42,6 +42,7 @@ use modifiers::shift;
 use plan::CachedCells;
 pub(crate) use request::Held;
 use request::{NeededCells, ReadRequest};
+use shards::read_series::ReadSeries;
 use sizes::ChunkSizes;
 
 /// Reads the cells of a query's selectors, and keeps them for further uses of the same selector.
@@ -58,8 +59,8 @@ pub(crate) struct Selectors<'a> {
     sizes: ChunkSizes,
     /// The cells that were read, for other uses of the same selector.
     read: RefCell<Vec<CachedCells>>,
-    /// True while only the cells of this shard are read.
-    is_of_this_shard: Cell<bool>,
+    /// The series that were read, while only the cells of this shard are read.
+    of_this_shard: RefCell<Option<ReadSeries>>,
 }
 
 impl<'a> Selectors<'a> {
@@ -74,27 +75,8 @@ impl<'a> Selectors<'a> {
     ) -> Self {
         let lookback_ms = lookback_ms.clamp(1, MILLIS_MAX);
         let (repeated, sizes, read) = (Vec::new(), ChunkSizes::DEFAULT, RefCell::default());
-        let is_of_this_shard = Cell::new(false);
-        Self {
-            store,
-            now,
-            lookback_ms,
-            query,
-            bounds,
-            notes,
-            repeated,
-            sizes,
-            read,
-            is_of_this_shard,
-        }
-    }
-
-    /// Runs a part of the evaluation that reads the cells of this shard only.
-    pub(crate) fn of_this_shard<T>(&self, run: impl FnOnce() -> T) -> T {
-        self.is_of_this_shard.set(true);
-        let result = run();
-        self.is_of_this_shard.set(false);
-        result
+        let of_this_shard = RefCell::new(None);
+        Self { store, now, lookback_ms, query, bounds, notes, repeated, sizes, read, of_this_shard }
     }
 
     /// Keeps the cells of selectors that an expression uses several times, if they fit in a chunk.

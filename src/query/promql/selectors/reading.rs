@@ -47,10 +47,12 @@ impl Selectors<'_> {
         &self,
         request: &ReadRequest<'_>,
     ) -> Result<Rc<CellMatrix>, QueryError> {
-        match self.cells_of_shards(request)? {
-            Some(cells) => Ok(cells),
-            None => self.cells_here(request),
-        }
+        let cells = match self.cells_of_shards(request)? {
+            Some(cells) => cells,
+            None => self.cells_here(request)?,
+        };
+        self.list(&cells);
+        Ok(cells)
     }
 
     /// Returns the cells of this shard that windows of matching series need.

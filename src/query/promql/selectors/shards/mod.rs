@@ -5,6 +5,7 @@
 //! never know: how cells are used, where the shards are.
 
 mod answer;
+pub(crate) mod read_series;
 
 use std::{cell::RefCell, rc::Rc};
 
@@ -19,7 +20,7 @@ use crate::{
     model::UnixMillis,
     policy::query_plan::{Detail, Windows},
     query::{
-        CELLS, ExpressionLimits, MatchOperator, QueryError, SeriesMatcher,
+        CELLS, ExpressionLimits, QueryError, SeriesMatcher,
         promql::{
             context::bounds::Bounds,
             value::{
@@ -28,7 +29,7 @@ use crate::{
                 steps::{QueryRange, QueryTimes},
             },
         },
-        whole_pattern,
+        series::sent_matchers::{SentMatcher, compiled, sent},
     },
     store::{Columns, Store},
 };
@@ -42,8 +43,8 @@ const DETAILS: [Detail; 4] =
 struct CellsQuestion {
     /// The text that identifies the matchers.
     text: String,
-    /// The conditions of each alternative: a tag, an operator, and a value or pattern.
-    matchers: Vec<Vec<(String, String, String)>>,
+    /// The conditions of each alternative.
+    matchers: Vec<Vec<SentMatcher>>,
     first: i64,
     step_ms: i64,
     count: usize,
@@ -59,7 +60,7 @@ impl CellsQuestion {
         let Windows { first, step_ms, count, range_ms, lookback_ms, detail } = *request.windows;
         Self {
             text: request.text.to_owned(),
-            matchers: matchers.iter().map(|set| set.iter().map(written).collect()).collect(),
+            matchers: matchers.iter().map(|set| set.iter().map(sent).collect()).collect(),
             first: first.0,
             step_ms,
             count,
@@ -76,9 +77,7 @@ impl CellsQuestion {
         &self,
         limits: &ExpressionLimits<'_>,
     ) -> Result<Vec<Vec<SeriesMatcher>>, QueryError> {
-        let set = |set: &Vec<(String, String, String)>| {
-            set.iter().map(|written| compiled(written, limits)).collect()
-        };
+        let set = |set: &Vec<SentMatcher>| set.iter().map(|sent| compiled(sent, limits)).collect();
         self.matchers.iter().map(set).collect()
     }
 
@@ -92,37 +91,6 @@ impl CellsQuestion {
             detail: *DETAILS.get(self.detail)?,
         })
     }
-}
-
-/// Returns a condition in words.
-fn written(matcher: &SeriesMatcher) -> (String, String, String) {
-    let (operator, value) = match &matcher.operator {
-        MatchOperator::Equal(value) => ("=", value.as_str()),
-        MatchOperator::NotEqual(value) => ("!=", value.as_str()),
-        MatchOperator::Pattern(pattern) => ("=~", unanchored(pattern.as_str())),
-        MatchOperator::NotPattern(pattern) => ("!~", unanchored(pattern.as_str())),
-    };
-    (matcher.tag.clone(), operator.to_owned(), value.to_owned())
-}
-
-/// Returns a pattern without the anchors of [`whole_pattern`].
-fn unanchored(pattern: &str) -> &str {
-    let inner = pattern.strip_prefix("^(?s:").and_then(|rest| rest.strip_suffix(")$"));
-    inner.unwrap_or(pattern)
-}
-
-fn compiled(
-    (tag, operator, value): &(String, String, String),
-    limits: &ExpressionLimits<'_>,
-) -> Result<SeriesMatcher, QueryError> {
-    let operator = match operator.as_str() {
-        "=" => MatchOperator::Equal(value.clone()),
-        "!=" => MatchOperator::NotEqual(value.clone()),
-        "=~" => MatchOperator::Pattern(whole_pattern(value, limits)?),
-        "!~" => MatchOperator::NotPattern(whole_pattern(value, limits)?),
-        other => return Err(QueryError::Invalid(format!("unknown operator {other}"))),
-    };
-    Ok(SeriesMatcher { tag: tag.clone(), operator })
 }
 
 /// Answers another node's question for the cells of a selector.
@@ -166,7 +134,7 @@ impl Selectors<'_> {
         request: &ReadRequest<'_>,
     ) -> Result<Option<Rc<CellMatrix>>, QueryError> {
         let budget = self.bounds.limits.budget;
-        if budget.others().is_none() || self.is_of_this_shard.get() {
+        if budget.others().is_none() || self.is_of_this_shard() {
             return Ok(None);
         }
         let matchers = (request.matchers)()?;
@@ -217,6 +185,7 @@ fn merge(matrices: Vec<Rc<CellMatrix>>) -> CellMatrix {
     series.dedup_by(|next, kept| {
         let is_same = next.labels == kept.labels;
         if is_same {
+            kept.ended_at = ended_at(next, kept);
             for (from, into) in
                 [(&mut next.cells, &mut kept.cells), (&mut next.counted, &mut kept.counted)]
             {
@@ -225,11 +194,23 @@ fn merge(matrices: Vec<Rc<CellMatrix>>) -> CellMatrix {
             }
             kept.histograms.append(&mut next.histograms);
             kept.histograms.sort_by_key(|slot| (slot.last_at, slot.first_at));
-            kept.ended_at = kept.ended_at.max(next.ended_at);
         }
         is_same
     });
     CellMatrix { series, widths, finest_ms }
+}
+
+/// Returns the time from which a stale marker ends a series of two shards: a marker after the
+/// newest sample of both.
+fn ended_at(one: &CellSeries, other: &CellSeries) -> i64 {
+    let newest = |series: &CellSeries| {
+        let cells = [&series.cells, &series.counted].map(|cells| cells.last().map(|it| it.last_at));
+        let histogram = series.histograms.last().map(|slot| slot.last_at);
+        cells.into_iter().chain([histogram]).max().flatten()
+    };
+    let newest = newest(one).max(newest(other));
+    let ends = [one.ended_at, other.ended_at].into_iter();
+    ends.filter(|ended_at| Some(*ended_at) > newest).min().unwrap_or(i64::MAX)
 }
 
 fn copy(series: &CellSeries) -> CellSeries {
@@ -256,5 +237,31 @@ mod tests {
         let names: Vec<_> = merged.series.iter().map(|s| s.labels.get("__name__")).collect();
         assert_eq!(names, ["a", "b", "c"]);
         assert_eq!(merged.series[2].cells.len(), 2);
+    }
+
+    #[test]
+    fn only_a_stale_marker_after_the_newest_sample_ends_a_series_of_two_shards() {
+        const ENDLESS: i64 = i64::MAX;
+        for (parts, expected) in [
+            // The first sender was killed, and the second one ended.
+            ([(10, ENDLESS), (20, 25)], 25),
+            // The second sender began after the marker of the first one.
+            ([(10, 12), (20, ENDLESS)], ENDLESS),
+            // The marker of the first sender came later than the samples of the second one.
+            ([(10, 22), (20, ENDLESS)], 22),
+            ([(10, 22), (20, 21)], 21),
+            ([(10, ENDLESS), (20, ENDLESS)], ENDLESS),
+        ] {
+            let of = |(last_at, ended_at): (i64, i64)| {
+                let mut part = matrix(&["a"], 1.0);
+                part.series[0].ended_at = ended_at;
+                part.series[0].cells[0].last_at = last_at;
+                Rc::new(part)
+            };
+            for parts in [parts, [parts[1], parts[0]]] {
+                let merged = merge(parts.map(of).to_vec());
+                assert_eq!(merged.series[0].ended_at, expected, "{parts:?}");
+            }
+        }
     }
 }
