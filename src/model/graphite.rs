@@ -3,10 +3,12 @@
 //!
 //! Must never know: protocols, patterns of paths.
 
+use serde::{Deserialize, Serialize};
+
 use super::SeriesKey;
 
 /// A rule that splits dotted paths that begin with its filter.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Template {
     /// The parts that a path must begin with; `*` matches any part.
     filter: Vec<String>,
@@ -14,7 +16,7 @@ pub struct Template {
     parts: Vec<Part>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 enum Part {
     /// A part that is left out.
     Skip,

@@ -28,6 +28,8 @@ use crate::{
     store::Store,
 };
 use lines::Lines;
+pub(crate) use part::{GroupPart, Part, put_axis, put_group};
+pub(crate) use shards::common_slots;
 pub use shards::{ChartStep, chart_of_shards, chart_step};
 
 /// The note of a line of series of several kinds.

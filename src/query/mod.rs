@@ -59,14 +59,18 @@ pub use documents::{
 pub use error::{OverBudget, QueryError};
 pub use expression_limits::ExpressionLimits;
 pub use graphite::{
-    GraphiteStore, Line, NodeKinds, RenderAnswer, RenderRequest, TagsRequest, civil_text, list_tags,
+    GraphiteStore, Line, NodeKinds, RenderAnswer, RenderRequest, TagsRequest, civil_text,
+    graphite_of_question, list_tags,
 };
-pub use moved::{MovedAnswer, MovedRequest, MovedSeries, moved};
+pub use moved::{
+    MovedAnswer, MovedPart, MovedRequest, MovedSeries, MovedStep, moved, moved_of_shards,
+    moved_step,
+};
 pub use overview::{
     BoundedBytes, FullestFilesystem, HostAlerts, HostLines, HostsAnswer, HostsRemoved,
     ListedPartition, PartitionState, SenderEntry, SenderEpoch, SendersAnswer, SendersRemoved,
-    SharedSparklines, Spark, Sparklines, SparklinesAnswer, StorageAnswer, StoredBytes,
-    StoredGranularity, StoredJournal, senders, storage,
+    SharedSparklines, Spark, SparklineSums, Sparklines, SparklinesAnswer, StorageAnswer,
+    StoredBytes, StoredGranularity, StoredJournal, senders, storage,
 };
 pub use pipeline::fuzz as fuzz_pipeline;
 pub use pipeline::{AggregateAnswer, AggregateRequest, aggregate};
@@ -77,16 +81,21 @@ pub use promql::{
     labels_always_differ, measured_promql, promql, promql_tree, quantile_of_buckets,
     series_matchers,
 };
-pub use readings::{ReadingsRequest, SeriesReadings, each_series, newest_readings};
+pub use readings::{
+    ReadingsRequest, SeriesReadings, each_series, newest_readings, readings_of_question,
+};
 pub use series::{
     COVERED_SERIES_MAX, Cardinality, ChangeAnswer, ChangedSeries, CoverageAnswer, CoverageRequest,
     ErasedResolution, ErasureAnswer, FacetCounts, FacetsAnswer, FindAnswer, FindRequest,
     FoundMetric, Labels, ListedMetric, MatchOperator, NewName, Rank, RequestedSeries, Selector,
     SeriesAnswer, SeriesCounts, SeriesEntry, SeriesMatcher, SeriesMerge, SeriesToken, TagFacet,
     ValueFacet, cardinality, facets, find, list_label_names, list_label_values, list_metrics,
-    preview, select_series, series, series_counts, series_coverage, whole_pattern,
-    with_samples_since,
+    preview, select_series, series, series_counts, series_counts_of_shard, series_coverage,
+    whole_pattern, with_samples_since,
 };
-pub use shards::{AGGREGATE, CELLS, ErrorOfShard, OtherShards, ReserveBytes, ShardsOfProject};
+pub use shards::{
+    AGGREGATE, CELLS, ErrorOfShard, GRAPHITE, OtherShards, READINGS, ReserveBytes, SERIES_COUNTS,
+    SPARKLINES, ShardsOfProject,
+};
 pub use stream::{ExportPage, ExportRequest, Tail, TailCell, TailEvent, TailRequest, export};
 pub use time::{CalendarUnit, Resolution, Timestamp, time_zone, zone_name};

@@ -13,6 +13,15 @@ pub const CELLS: &str = "cells";
 /// The kind of a question for the state of an aggregation.
 pub const AGGREGATE: &str = "aggregate";
 
+/// The kind of a question for the readings of matching series.
+pub const READINGS: &str = "readings";
+/// The kind of a question of Graphite's API.
+pub const GRAPHITE: &str = "graphite";
+/// The kind of a question for the sums of hosts that sparklines show.
+pub const SPARKLINES: &str = "sparklines";
+/// The kind of a question for the largest metrics, tags and senders.
+pub const SERIES_COUNTS: &str = "series_counts";
+
 /// Reserves memory for a number of bytes. Returns false when there is too little.
 pub type ReserveBytes<'a> = dyn Fn(usize) -> bool + Sync + 'a;
 

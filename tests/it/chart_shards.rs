@@ -1,11 +1,12 @@
-//! Charts of series that are split over several stores, merged as cells: they equal the charts of
-//! one store with all series.
+//! Charts of series that are split over several stores, merged as cells, and the series that moved:
+//! they equal those of one store with all series.
 
 use granary::{
     model::{Display, Kind, UnixMillis},
     query::{
-        Budget, ChartAnswer, ChartRequest, ChartStep, QueryError, QueryLimits, Rank, Resolution,
-        Selector, SeriesMerge, chart, chart_of_shards, chart_step,
+        Budget, ChartAnswer, ChartRequest, ChartStep, MovedRequest, MovedStep, QueryError,
+        QueryLimits, Rank, Resolution, Selector, SeriesMerge, chart, chart_of_shards, chart_step,
+        moved, moved_of_shards, moved_step,
     },
     store::{Appender, Store},
 };
@@ -158,4 +159,50 @@ fn missing_series_have_one_note_and_limits_count_the_lines_of_all_shards() {
     let refused = chart_of_shards(&Budget::UNLIMITED, &request, &ask, &limits, NOW);
     let message = refused.unwrap_err().to_string();
     assert!(message.contains("11 lines exceed the limit of 5"), "{message}");
+}
+
+#[test]
+fn series_of_shards_move_as_those_of_one_store() {
+    let (mut whole, mut shards) = split();
+    // Each of these moves by a different factor.
+    for host in 0..HOSTS {
+        let (name, tags) = (format!("h{host}"), ["host"]);
+        let tags = [(tags[0], &*name)];
+        for to in [&mut whole, &mut shards[host % SHARDS]] {
+            let info = series("queue", &tags, Kind::Gauge);
+            let id = define(&mut to.appender, &[info], UnixMillis(START))[0];
+            let moved = 10.0 + host as f64;
+            let value = |index: i64| (index % 3) as f64 + if index < 25 { 1.0 } else { moved };
+            let points = (0..50).map(|index| (START + index * MINUTE, value(index)));
+            send(&mut to.appender, samples(id, points), NOW);
+        }
+    }
+    let stretch = UnixMillis(START + 25 * MINUTE)..UnixMillis(START + 50 * MINUTE);
+    for (metric, top) in [(Some("queue"), 4), (Some("queue"), 100), (Some("missing"), 4)] {
+        // Few slots a series: their width depends on the number of series of all shards.
+        for points_max in [100_000, 11 * 13] {
+            let limits = QueryLimits { points_max, ..LIMITS };
+            let selector = Selector { metric: metric.map(str::to_owned), tags: Vec::new() };
+            let request = MovedRequest::new(selector, stretch.clone(), Some(top)).unwrap();
+            let expected = moved(&whole.store, &Budget::UNLIMITED, &request, &limits, NOW);
+            let ask = |step: &MovedStep| {
+                let answer = |shard: &Opened| {
+                    let request = (&request, step);
+                    moved_step(&shard.store, &Budget::UNLIMITED, request, &limits, NOW)
+                };
+                shards.iter().map(answer).collect()
+            };
+            let found = moved_of_shards(&request, &ask);
+            match (found, expected) {
+                (Ok(found), Ok(expected)) => {
+                    assert_eq!(found, expected, "{metric:?} {top} {points_max}");
+                    assert_eq!(found.moved > 0, metric == Some("queue"), "{found:?}");
+                }
+                (found, expected) => {
+                    let text = |answer: Result<_, QueryError>| answer.map(drop).unwrap_err();
+                    assert_eq!(text(found).to_string(), text(expected).to_string());
+                }
+            }
+        }
+    }
 }

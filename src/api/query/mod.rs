@@ -13,6 +13,7 @@ mod shards;
 mod tail;
 
 pub use hosts::SparklineCache;
+pub(super) use moved::{MOVED, MovedQuestion};
 pub(crate) use params::fuzz_query;
 pub(super) use params::{range_between, selector};
 pub(super) use series_search::{FIND, FindParams};

@@ -1,26 +1,71 @@
 //! `GET /api/v1/moved`: the series that differ most from the time before.
 
 use actix_web::{HttpResponse, web};
+use serde::{Deserialize, Serialize};
 
 use super::{
     endpoints::{QueryString, respond, valid_params},
-    params::SERIES_PARAMS,
+    params::{Params, SERIES_PARAMS},
+    shards::ask_all,
 };
 use crate::{
     api::QueryParts,
-    query::{self, MovedRequest},
+    model::UnixMillis,
+    query::{self, Budget, MovedPart, MovedRequest, MovedStep, QueryError, QueryLimits},
+    store::Store,
 };
+
+/// The kind of a question for the series that moved.
+pub(in crate::api) const MOVED: &str = "moved";
 
 /// The parameters other than series.
 const MOVED_PARAMS: [&str; 4] = ["range", "start", "end", "top"];
+
+/// A question for the series that moved.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(in crate::api) struct MovedQuestion {
+    /// The parameters of the request.
+    params: Params,
+    /// The range in Unix milliseconds, in place of that of the parameters.
+    start: i64,
+    end: i64,
+    /// The time of the request, so that all shards compare the same times.
+    now: i64,
+    step: MovedStep,
+}
+
+impl MovedQuestion {
+    /// Answers the question for one shard.
+    pub(in crate::api) fn answer(
+        &self,
+        store: &Store,
+        budget: &Budget,
+        limits: &QueryLimits,
+    ) -> Result<MovedPart, QueryError> {
+        let range = UnixMillis(self.start)..UnixMillis(self.end);
+        let request = MovedRequest::new(self.params.selector()?, range, self.params.top)?;
+        query::moved_step(store, budget, (&request, &self.step), limits, UnixMillis(self.now))
+    }
+}
 
 pub(super) async fn moved(params: QueryString, parts: web::Data<QueryParts>) -> HttpResponse {
     respond("moved", valid_params(params), parts, |params, parts, budget| {
         params.allow_only(&[&SERIES_PARAMS, &MOVED_PARAMS])?;
         let now = parts.clock.moment();
-        let range = params.range(now.clock)?;
-        let request = MovedRequest::new(params.selector()?, range, params.top)?;
-        query::moved(&parts.store, budget, &request, &parts.limits.get(), now.earliest())
+        let (range, limits) = (params.range(now.clock)?, &parts.limits.get());
+        let now = now.earliest();
+        let request = MovedRequest::new(params.selector()?, range.clone(), params.top)?;
+        if budget.others().is_none() {
+            return query::moved(&parts.store, budget, &request, limits, now);
+        }
+        let ask = |step: &MovedStep| {
+            let (params, step) = (params.clone(), step.clone());
+            let (start, end, now) = (range.start.0, range.end.0, now.0);
+            let question = MovedQuestion { params, start, end, now, step };
+            let own = || question.answer(&parts.store, budget, limits);
+            ask_all(budget, (MOVED, &question), own)
+        };
+        query::moved_of_shards(&request, &ask)
     })
     .await
 }

@@ -8,13 +8,17 @@ use serde::{Deserialize, Serialize};
 
 use super::held::{HeldProject, HeldShards};
 use crate::{
-    api::query::{CHART, ChartQuestion, FACETS, FIND, FindParams, SERIES_LIST, SelectorQuestion},
+    api::query::{
+        CHART, ChartQuestion, FACETS, FIND, FindParams, MOVED, MovedQuestion, SERIES_LIST,
+        SelectorQuestion,
+    },
     clock::{Clock, SystemClock},
     model::UnixMillis,
     query::{
-        self, AGGREGATE, Budget, CELLS, ExpressionLimits, FacetCounts, QueryError, Reservation,
-        aggregate_of_question, cells_of_question, list_label_names, list_label_values,
-        list_metrics, select_series, series_matchers, with_samples_since,
+        self, AGGREGATE, Budget, CELLS, ExpressionLimits, FacetCounts, GRAPHITE, QueryError,
+        READINGS, Reservation, SERIES_COUNTS, SPARKLINES, aggregate_of_question, cells_of_question,
+        list_label_names, list_label_values, list_metrics, select_series, series_matchers,
+        with_samples_since,
     },
 };
 
@@ -87,6 +91,14 @@ fn answer_within(
     match kind {
         AGGREGATE => aggregate_of_question(&project.store, question, &limits, now),
         CELLS => cells_of_question(&project.store, question, &limits, now),
+        GRAPHITE => query::graphite_of_question(&project.store, question, &limits),
+        READINGS => query::readings_of_question(&project.store, question, &limits),
+        SPARKLINES => project.sparklines.of_question(&project.store, budget, question),
+        SERIES_COUNTS => query::series_counts_of_shard(&project.store, budget),
+        MOVED => {
+            let question: MovedQuestion = read(question)?;
+            written(&question.answer(&project.store, budget, &held.limits())?)
+        }
         SERIES => series(project, &read(question)?, &limits),
         LABELS => labels(project, &read(question)?, &limits),
         FACETS => {

@@ -13,7 +13,7 @@ use crate::{
     cluster::ClusterControl,
     kept::LiveValue,
     model::ProjectName,
-    query::{PromqlSettings, QueryLimits, QueryResources},
+    query::{PromqlSettings, QueryLimits, QueryResources, SparklineSums},
     replication::runner::{StatusReader, now_ms},
     store::Store,
 };
@@ -27,6 +27,8 @@ pub(super) struct HeldProject {
     pub(super) collector: Addr<Collector>,
     /// The memory and turns of queries, with the cache of this store.
     pub(super) resources: QueryResources,
+    /// The series that contribute to sparklines.
+    pub(super) sparklines: Arc<SparklineSums>,
 }
 
 /// A shard that this node holds.
@@ -46,7 +48,7 @@ impl HeldShard {
         let project = |(name, store, collector): (ProjectName, _, _)| {
             let name = name.to_string();
             let resources = held.resources.of_project(&name);
-            (name, HeldProject { store, collector, resources })
+            (name, HeldProject { store, collector, resources, sparklines: Arc::default() })
         };
         Self { projects: projects.into_iter().map(project).collect(), status }
     }

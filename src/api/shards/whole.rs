@@ -15,30 +15,22 @@ use actix_web::{
 use crate::api::answer;
 
 /// The paths below `/api/v1`, or below Prometheus' or Graphite's prefix.
-const PATHS: [&str; 20] = [
+const PATHS: [&str; 12] = [
     "/documents",
     "/storage",
     "/aggregate",
     "/held",
-    "/cardinality",
-    "/moved",
-    "/hosts/sparklines",
     "/export",
     "/tail",
-    "/read",
-    "/federate",
     "/status/tsdb",
     "/senders",
     "/admin/preallocate",
     "/admin/snapshot",
-    "/render",
-    "/metrics/find",
-    "/metrics/expand",
     "/update",
     "/storage/document",
 ];
 /// The beginnings of such paths.
-const BELOW: [&str; 4] = ["/admin/series/", "/admin/senders/", "/tags", "/tags/"];
+const BELOW: [&str; 2] = ["/admin/series/", "/admin/senders/"];
 
 fn is_of_first_shard(method: &Method, path: &str) -> bool {
     let prefixes = ["/graphite", "/prometheus", "/api/v1"];
@@ -64,7 +56,8 @@ pub async fn of_all_shards<B: MessageBody + 'static>(
 ) -> Result<ServiceResponse<BoxBody>, Error> {
     if is_of_first_shard(request.method(), request.path()) {
         let message = "this request is not available in a cluster with several shards yet, because \
-                       only shard 0 would answer: use PromQL or charts, or a cluster with cluster.shards = 1, a new database in cluster.uri and empty data \
+                       only shard 0 would answer: use PromQL or charts, or a cluster with \
+                       cluster.shards = 1, a new database in cluster.uri and empty data \
                        directories";
         let response = answer::error(StatusCode::NOT_IMPLEMENTED, "several_shards", message);
         return Ok(request.into_response(response));
@@ -85,16 +78,19 @@ mod tests {
             (Method::GET, "/api/v1/facets", false),
             (Method::GET, "/api/v1/metadata", false),
             (Method::DELETE, "/api/v1/series", true),
-            (Method::GET, "/prometheus/federate", true),
-            (Method::GET, "/graphite/render", true),
-            (Method::GET, "/graphite/tags/host", true),
+            (Method::GET, "/prometheus/federate", false),
+            (Method::GET, "/graphite/render", false),
+            (Method::GET, "/graphite/tags/host", false),
             (Method::POST, "/api/v1/admin/series/rename", true),
             (Method::GET, "/api/v1/chart", false),
             (Method::GET, "/api/v1/find", false),
             // Pings are in the first shard.
             (Method::GET, "/api/v1/hosts", false),
-            (Method::GET, "/api/v1/hosts/sparklines", true),
-            (Method::GET, "/api/v1/moved", true),
+            (Method::GET, "/api/v1/hosts/sparklines", false),
+            (Method::GET, "/api/v1/moved", false),
+            (Method::GET, "/api/v1/cardinality", false),
+            (Method::POST, "/prometheus/api/v1/read", false),
+            (Method::GET, "/api/v1/export", true),
             (Method::POST, "/api/v1/ingest", false),
             (Method::GET, "/api/v1/cluster/status", false),
         ] {

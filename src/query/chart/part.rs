@@ -18,25 +18,25 @@ use crate::{
 const CELL_BYTES: usize = 64;
 
 /// A part of a chart, whose cells are still bytes.
-pub(super) struct Part<'a> {
+pub(crate) struct Part<'a> {
     /// The start and the width of each slot.
-    pub(super) slots: Vec<(i64, i64)>,
+    pub(crate) slots: Vec<(i64, i64)>,
     /// Remarks for the reader.
-    pub(super) notes: Vec<String>,
+    pub(crate) notes: Vec<String>,
     /// The lines in the order of the shard's groups.
-    pub(super) groups: Vec<GroupPart<'a>>,
+    pub(crate) groups: Vec<GroupPart<'a>>,
 }
 
 /// A part of a line.
-pub(super) struct GroupPart<'a> {
+pub(crate) struct GroupPart<'a> {
     /// The group without its members.
-    pub(super) group: Group,
+    pub(crate) group: Group,
     cells: &'a [u8],
     histograms: &'a [u8],
 }
 
 /// Writes the slots and notes of a part before its groups.
-pub(super) fn put_axis(axis: &Axis, groups: usize, out: &mut Vec<u8>) {
+pub(crate) fn put_axis(axis: &Axis, groups: usize, out: &mut Vec<u8>) {
     put_count(axis.len(), out);
     for (start, width) in axis.slots() {
         out.extend(start.to_le_bytes());
@@ -50,7 +50,7 @@ pub(super) fn put_axis(axis: &Axis, groups: usize, out: &mut Vec<u8>) {
 }
 
 /// Writes a group with its cells and histograms.
-pub(super) fn put_group(
+pub(crate) fn put_group(
     group: &Group,
     cells: &[Cell],
     histograms: &[Option<Histogram>],
@@ -90,7 +90,7 @@ pub(super) fn put_group(
 
 impl<'a> Part<'a> {
     /// Reads a part; `None` when the bytes are damaged.
-    pub(super) fn decode(mut bytes: &'a [u8]) -> Option<Self> {
+    pub(crate) fn decode(mut bytes: &'a [u8]) -> Option<Self> {
         let bytes = &mut bytes;
         let (mut slots, mut end) = (Vec::new(), i64::MIN);
         for _ in 0..count(bytes)? {
@@ -134,7 +134,7 @@ fn group<'a>(bytes: &mut &'a [u8]) -> Option<GroupPart<'a>> {
 
 impl GroupPart<'_> {
     /// Merges the cells into those of a common axis. Returns `None` when the bytes are damaged.
-    pub(super) fn merge_cells(
+    pub(crate) fn merge_cells(
         &self,
         slots: &[(i64, i64)],
         axis: &Axis,
@@ -156,7 +156,7 @@ impl GroupPart<'_> {
 
     /// Merges the histograms into those of a common axis. Returns the bytes that they take; `None`
     /// when the bytes are damaged.
-    pub(super) fn merge_histograms(
+    pub(crate) fn merge_histograms(
         &self,
         slots: &[(i64, i64)],
         axis: &Axis,

@@ -362,7 +362,7 @@ fn hash(name: &str) -> u64 {
 }
 
 /// Returns slots that contain whole slots of each part: overlapping slots become one.
-fn common_slots(parts: &[Part<'_>]) -> Vec<(i64, i64)> {
+pub(crate) fn common_slots(parts: &[Part<'_>]) -> Vec<(i64, i64)> {
     let mut all: Vec<_> = parts.iter().flat_map(|part| part.slots.iter().copied()).collect();
     all.sort_unstable();
     let mut common: Vec<(i64, i64)> = Vec::new();

@@ -5,7 +5,12 @@
 use std::ops::Range;
 
 use super::{
-    aggregation::Aggregation, fetch::FetchRequest, line::Line, paths::Paths, syntax::Expr,
+    aggregation::Aggregation,
+    fetch::FetchRequest,
+    line::Line,
+    paths::Paths,
+    shards::{Search, lines_of_shards},
+    syntax::Expr,
 };
 use crate::{
     model::{UnixMillis, graphite::Template},
@@ -44,15 +49,22 @@ impl<'a> Context<'a> {
 
     /// Reads the series of a pattern.
     pub(super) fn lines_of_path(&self, pattern: &str) -> Result<Vec<Line>, QueryError> {
-        let found = self.paths().series(pattern)?;
-        self.fetch_request(pattern).lines(found)
+        self.lines(&Search::Path(pattern.to_owned()), pattern)
     }
 
     /// Reads the series that fulfil conditions on their tags.
     pub(super) fn lines_with_tags(&self, conditions: &[String]) -> Result<Vec<Line>, QueryError> {
-        let found = self.paths().by_tag(conditions)?;
         let quoted: Vec<_> = conditions.iter().map(|text| format!("'{text}'")).collect();
-        self.fetch_request(&format!("seriesByTag({})", quoted.join(","))).lines(found)
+        let origin = format!("seriesByTag({})", quoted.join(","));
+        self.lines(&Search::Tags(conditions.to_vec()), &origin)
+    }
+
+    fn lines(&self, search: &Search, origin: &str) -> Result<Vec<Line>, QueryError> {
+        let (request, paths) = (self.fetch_request(origin), self.paths());
+        if self.limits.budget.others().is_some() {
+            return lines_of_shards(&request, paths, search);
+        }
+        request.lines(search.found(paths)?)
     }
 
     fn fetch_request<'w>(&'w self, origin: &'w str) -> FetchRequest<'w> {

@@ -10,7 +10,10 @@ use super::{
     paths::FoundSeries,
 };
 use crate::{
-    model::{Cell, GranularityIndex, Kind, Span, UnixMillis},
+    model::{
+        Cell, GranularityIndex, Kind, SeriesId, SeriesInfo, Span, UnixMillis,
+        graphite::GraphiteName,
+    },
     policy::coverage::Coverage,
     query::{
         ExpressionLimits, QueryError, QueryLimits, Resolution,
@@ -26,6 +29,9 @@ pub(super) const POINTS_MAX: usize = 11_000;
 
 /// The memory of a slot: its times, its index and its cell.
 const SLOT_BYTES: usize = size_of::<(i64, i64)>() + size_of::<usize>() + size_of::<Cell>();
+
+/// A function that adds the cells of the series with an index.
+type ReadCells<'r> = dyn FnMut(usize, &mut [Cell]) -> Result<(), QueryError> + 'r;
 
 /// A request for the lines of series.
 pub(super) struct FetchRequest<'a> {
@@ -48,14 +54,39 @@ impl FetchRequest<'_> {
         if found.is_empty() || self.range.start >= self.range.end {
             return Ok(Vec::new());
         }
+        let ids: Vec<_> = found.iter().map(|series| series.id).collect();
+        let axis = self.axis_of(&ids, found.len(), None)?;
+        let mut reader = CellReader::new(self.store, self.limits.budget, &axis, ids);
+        let found = found.into_iter().map(|series| (series.info, series.name)).collect();
+        self.lines_on(&axis, found, &mut |_, cells| reader.merge_next(cells))
+    }
+
+    /// Plans the slots of series, of which all shards have `series`. Without a width, they are as
+    /// fine as the number of points allows.
+    pub(super) fn axis_of(
+        &self,
+        ids: &[SeriesId],
+        series: usize,
+        width_ms: Option<i64>,
+    ) -> Result<Axis, QueryError> {
         let limits = QueryLimits::new(self.limits.series_max, self.limits.points_max);
         let range = self.range.start..self.range.end.plus(1);
-        let ids: Vec<_> = found.iter().map(|series| series.id).collect();
-        let coverage = coverage(self.store, &ids, &range, self.now);
+        let coverage = coverage(self.store, ids, &range, self.now);
         let reserved = self.limits.budget.reserved();
-        self.limits.reserve(self.slots_max(&coverage, found.len()).saturating_mul(SLOT_BYTES))?;
-        let axis = self.axis(&coverage, &range, &limits, found.len())?;
+        self.limits.reserve(self.slots_max(&coverage, series).saturating_mul(SLOT_BYTES))?;
+        let axis = self.axis(&coverage, &range, &limits, (series, width_ms))?;
         self.limits.budget.shrink_to(reserved);
+        Ok(axis)
+    }
+
+    /// Returns the lines of series; `read` adds the cells of the series with an index.
+    pub(super) fn lines_on(
+        &self,
+        axis: &Axis,
+        found: Vec<(SeriesInfo, GraphiteName)>,
+        read: &mut ReadCells<'_>,
+    ) -> Result<Vec<Line>, QueryError> {
+        let end = self.range.end.plus(1);
         let Some(step) = axis.slots().iter().map(|(_, width)| *width).max() else {
             return Ok(Vec::new());
         };
@@ -66,22 +97,21 @@ impl FetchRequest<'_> {
         let first = axis.slots()[skipped].0;
         let positions: Vec<_> =
             starts.skip(skipped).map(|start| ((start - first) / step) as usize).collect();
-        let count = ((axis.end_or(range.end) - first) / step) as usize;
-        self.reserve(&axis, count, &found)?;
-        let mut reader = CellReader::new(self.store, self.limits.budget, &axis, ids);
+        let count = ((axis.end_or(end) - first) / step) as usize;
+        self.reserve(axis, count, found.len())?;
         let mut cells = vec![Cell::EMPTY; axis.len()];
         let mut lines = Vec::with_capacity(found.len());
-        for series in found {
+        for (index, (info, name)) in found.into_iter().enumerate() {
             cells.fill(Cell::EMPTY);
-            reader.merge_next(&mut cells)?;
-            let kind = series.info.kind;
+            read(index, &mut cells)?;
+            let kind = info.kind;
             let mut values = vec![NULL; count];
             for (cell, position) in cells.iter().skip(skipped).zip(&positions) {
                 if let Some(value) = values.get_mut(*position) {
                     *value = number(cell, kind, self.aggregation);
                 }
             }
-            let line = self.line(&series, (first, step), values);
+            let line = self.line((&info, &name), (first, step), values);
             // The memory of the numbers is reserved above.
             self.limits.reserve(line.bytes() - size_of_val(&line.values[..]))?;
             lines.push(line);
@@ -97,8 +127,8 @@ impl FetchRequest<'_> {
     }
 
     /// Reserves the memory of the slots and of the numbers of all lines before they are read.
-    fn reserve(&self, axis: &Axis, count: usize, found: &[FoundSeries]) -> Result<(), QueryError> {
-        let (series, points_max) = (found.len(), self.limits.points_max);
+    fn reserve(&self, axis: &Axis, count: usize, series: usize) -> Result<(), QueryError> {
+        let points_max = self.limits.points_max;
         let points = count.saturating_mul(series);
         if points > points_max {
             return Err(QueryError::TooMuch(format!(
@@ -111,13 +141,17 @@ impl FetchRequest<'_> {
         self.limits.reserve(slots.saturating_add(points.saturating_mul(size_of::<f64>())))
     }
 
-    fn line(&self, series: &FoundSeries, (first, step): (i64, i64), values: Vec<f64>) -> Line {
-        let tags = series.info.key.tags().map(|(name, value)| (name.to_owned(), value.to_owned()));
+    fn line(
+        &self,
+        (info, graphite_name): (&SeriesInfo, &GraphiteName),
+        (first, step): (i64, i64),
+        values: Vec<f64>,
+    ) -> Line {
+        let tags = info.key.tags().map(|(name, value)| (name.to_owned(), value.to_owned()));
         let mut tags: BTreeMap<_, _> = tags.collect();
-        let metric =
-            if series.name.is_plain() { &series.name.path } else { series.info.key.metric() };
+        let metric = if graphite_name.is_plain() { &graphite_name.path } else { info.key.metric() };
         tags.insert("name".to_owned(), metric.to_owned());
-        let by_kind = match series.info.kind.of_counts() {
+        let by_kind = match info.kind.of_counts() {
             Kind::Gauge => Aggregation::Average,
             Kind::Counter => Aggregation::Last,
             Kind::Delta | Kind::Histogram | Kind::GaugeHistogram | Kind::DeltaHistogram => {
@@ -125,7 +159,7 @@ impl FetchRequest<'_> {
             }
         };
         Line {
-            name: cut_name(series.name.to_string()),
+            name: cut_name(graphite_name.to_string()),
             origin: cut_name(self.origin.to_owned()),
             tags,
             start: first.div_euclid(1000),
@@ -142,7 +176,7 @@ impl FetchRequest<'_> {
         coverage: &Coverage<'_>,
         range: &Range<UnixMillis>,
         limits: &QueryLimits,
-        series: usize,
+        (series, width_ms): (usize, Option<i64>),
     ) -> Result<Axis, QueryError> {
         let plan = |resolution: &Resolution| {
             let request = AxisRequest {
@@ -156,6 +190,10 @@ impl FetchRequest<'_> {
             };
             Axis::plan(coverage, &request, limits)
         };
+        let named = |width: i64| Resolution::Named(Span::Fixed(width).to_string());
+        if let Some(width) = width_ms {
+            return plan(&named(width));
+        }
         let axis = plan(&Resolution::Auto)?;
         let widths = || axis.slots().iter().map(|(_, width)| *width);
         let (Some(narrowest), Some(widest)) = (widths().min(), widths().max()) else {
@@ -166,7 +204,7 @@ impl FetchRequest<'_> {
         if narrowest == widest {
             return Ok(axis);
         }
-        plan(&Resolution::Named(Span::Fixed(widest).to_string()))
+        plan(&named(widest))
     }
 }
 

@@ -14,6 +14,7 @@ mod functions;
 mod glob;
 mod line;
 mod paths;
+mod shards;
 mod syntax;
 mod tags;
 mod times;
@@ -24,7 +25,8 @@ use jiff::tz::TimeZone;
 
 pub use line::Line;
 pub use paths::NodeKinds;
-pub use tags::{TagsRequest, list_tags};
+pub use shards::{graphite_of_question, list_tags};
+pub use tags::TagsRequest;
 pub use times::civil_text;
 
 use crate::{
@@ -140,7 +142,7 @@ impl GraphiteStore<'_> {
         limits: &ExpressionLimits<'_>,
     ) -> Result<BTreeMap<String, NodeKinds>, QueryError> {
         let Self { store, templates } = *self;
-        Paths { store, templates, limits }.nodes(pattern)
+        shards::nodes(Paths { store, templates, limits }, pattern)
     }
 
     /// Returns the names of the series that fulfil conditions on their tags, in order.
@@ -153,7 +155,6 @@ impl GraphiteStore<'_> {
         limits: &ExpressionLimits<'_>,
     ) -> Result<Vec<String>, QueryError> {
         let Self { store, templates } = *self;
-        let found = Paths { store, templates, limits }.by_tag(conditions)?;
-        Ok(found.iter().map(|series| series.name.to_string()).collect())
+        shards::names(Paths { store, templates, limits }, conditions)
     }
 }

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use regex::Regex;
+use serde::{Deserialize, Serialize};
 
 use super::glob;
 use crate::{
@@ -25,7 +26,7 @@ use crate::{
 /// The maximum number of tags in a name.
 const TAGS_MAX: usize = 64;
 /// Limits for keys that are only looked up: wider than any limits of the settings.
-const KEY_LIMITS: SeriesLimits =
+pub(super) const KEY_LIMITS: SeriesLimits =
     SeriesLimits { tags_max: 1024, name_bytes_max: 16_384, value_bytes_max: 65_536 };
 
 /// A series that a pattern matches.
@@ -37,7 +38,7 @@ pub(super) struct FoundSeries {
 }
 
 /// A node of the tree of paths.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct NodeKinds {
     /// True when a series has this path.
     pub is_leaf: bool,
@@ -114,7 +115,7 @@ impl Paths<'_> {
         Ok(nodes)
     }
 
-    fn check_count(&self, count: usize) -> Result<(), QueryError> {
+    pub(super) fn check_count(&self, count: usize) -> Result<(), QueryError> {
         let max = self.limits.series_max;
         if count <= max {
             return Ok(());

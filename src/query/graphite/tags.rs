@@ -2,6 +2,8 @@
 //!
 //! The tag `name` is the metric. Must never know: values, functions.
 
+use serde::{Deserialize, Serialize};
+
 use super::paths::{FoundSeries, Paths};
 use crate::{
     model::{METRIC_TAG, SeriesId, SeriesInfo, graphite::GraphiteName},
@@ -18,7 +20,7 @@ const NAME: &str = "name";
 const CONDITIONS_MAX: usize = 64;
 
 /// A request for the names of tags, or for the values of a tag.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TagsRequest {
     /// The conditions on the series whose tags are listed; empty for all series.
     pub conditions: Vec<String>,
@@ -103,11 +105,8 @@ impl Paths<'_> {
     }
 }
 
-/// Lists the names of tags, or the values of a tag, in order.
-///
-/// # Errors
-/// When a condition is malformed, a limit is exceeded, or the budget is used up.
-pub fn list_tags(
+/// Lists the names of tags, or the values of a tag, of this shard; see [`super::list_tags`].
+pub(super) fn list_tags_here(
     store: &Store,
     request: &TagsRequest,
     limits: &ExpressionLimits<'_>,

@@ -5,6 +5,7 @@
 //! not depend on the number of series. Must never know: HTTP, what is drawn.
 
 mod score;
+mod shards;
 #[cfg(test)]
 mod tests;
 
@@ -25,6 +26,7 @@ use crate::{
     store::Store,
 };
 use score::{Change, SCORE_MIN, VALUES_MIN, compare};
+pub use shards::{MovedPart, MovedStep, moved_of_shards, moved_step};
 
 /// Default number of series in an answer.
 const TOP_DEFAULT: usize = 24;
@@ -100,6 +102,15 @@ impl MovedRequest {
         }
         Ok(Self { selector, stretch, top })
     }
+
+    fn times(&self, now: UnixMillis) -> Result<Times, QueryError> {
+        let Range { start, end } = self.stretch;
+        let end = end.min(now);
+        if start >= end {
+            return Err(QueryError::Invalid("the stretch begins in the future".to_owned()));
+        }
+        Ok(Times { before: start.minus(end.since(start)), start, end })
+    }
 }
 
 /// Ranks the series of a selection by how much they moved.
@@ -114,18 +125,33 @@ pub fn moved(
     limits: &QueryLimits,
     now: UnixMillis,
 ) -> Result<MovedAnswer, QueryError> {
-    let Range { start, end } = request.stretch;
-    let end = end.min(now);
-    if start >= end {
-        return Err(QueryError::Invalid("the stretch begins in the future".to_owned()));
-    }
-    let before = start.minus(end.since(start));
+    let times = request.times(now)?;
+    let ids = active_series(store, budget, &request.selector, times.before)?;
+    let whole = (ids.len(), &Resolution::Auto);
+    ranked((store, budget), (request, ids, whole), times, limits, now)
+}
+
+/// The start of the time before the stretch, the start and the end of the stretch.
+#[derive(Debug, Clone, Copy)]
+struct Times {
+    before: UnixMillis,
+    start: UnixMillis,
+    end: UnixMillis,
+}
+
+/// Ranks series of a selection with a number of series on all shards, and a resolution.
+fn ranked(
+    (store, budget): (&Store, &Budget),
+    (request, ids, (total, resolution)): (&MovedRequest, Vec<SeriesId>, (usize, &Resolution)),
+    Times { before, start, end }: Times,
+    limits: &QueryLimits,
+    now: UnixMillis,
+) -> Result<MovedAnswer, QueryError> {
     let range = before..end;
-    let ids = active_series(store, budget, &request.selector, before)?;
-    check_count(ids.len(), series_max(limits, true))?;
-    let slots = slots_per_series(ids.len(), limits)?;
+    check_count(total, series_max(limits, true))?;
+    let slots = slots_per_series(total, limits)?;
     let coverage = coverage(store, &ids, &range, now);
-    let axis = plan(&coverage, &range, (ids.len(), slots), limits)?;
+    let axis = plan(&coverage, (&range, resolution), (total, slots), limits)?;
     let mut comparison = Comparison::new(&axis, start, now)?;
     let mut ranking = Ranking { top: request.top, moved: 0, best: Vec::new() };
     let mut cells = vec![Cell::EMPTY; axis.len()];
@@ -197,12 +223,12 @@ fn slots_per_series(series: usize, limits: &QueryLimits) -> Result<usize, QueryE
 
 fn plan(
     coverage: &Coverage<'_>,
-    range: &Range<UnixMillis>,
+    (range, resolution): (&Range<UnixMillis>, &Resolution),
     (series, slots): (usize, usize),
     limits: &QueryLimits,
 ) -> Result<Axis, QueryError> {
     let request = AxisRequest {
-        resolution: &Resolution::Auto,
+        resolution,
         range,
         zone: None,
         points: Some(slots),

@@ -10,7 +10,8 @@ mod storage;
 pub use hosts::{HostAlerts, HostsAnswer, HostsRemoved};
 pub use senders::{SenderEntry, SenderEpoch, SendersAnswer, SendersRemoved, senders};
 pub use sparklines::{
-    FullestFilesystem, HostLines, SharedSparklines, Spark, Sparklines, SparklinesAnswer,
+    FullestFilesystem, HostLines, SharedSparklines, Spark, SparklineSums, Sparklines,
+    SparklinesAnswer,
 };
 pub use storage::{
     BoundedBytes, ListedPartition, PartitionState, StorageAnswer, StoredBytes, StoredGranularity,

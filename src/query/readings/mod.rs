@@ -8,10 +8,11 @@
 //! no reading. Must never know: the protocols.
 
 mod reader;
+mod shards;
 
 use std::ops::Range;
 
-pub use reader::{each_series, newest_readings};
+pub use shards::{each_series, newest_readings, readings_of_question};
 
 use crate::{
     model::{Histogram, Kind, UnixMillis},

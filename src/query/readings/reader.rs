@@ -6,7 +6,7 @@ use super::{ReadingsRequest, SeriesReadings};
 use crate::{
     model::{
         GranularityIndex, Histogram, HistogramSlot, Kind, STALE_MARKER, SeriesId, SeriesInfo,
-        UnixMillis, is_stale_marker,
+        UnixMillis,
     },
     query::{
         ExpressionLimits, Labels, QueryError, SeriesMatcher, budget::cache::MatchingSeries,
@@ -18,12 +18,9 @@ use crate::{
 /// Number of series per view. Creating a view blocks the writer for a moment.
 const SERIES_PER_VIEW: usize = 1024;
 
-/// Calls `visit` with the readings of each series that matches all matchers of one of the sets, in
-/// order of labels. Series without samples since the start of the range are left out.
-///
-/// # Errors
-/// When a limit is exceeded, the budget is used up, the store cannot be read, or `visit` fails.
-pub fn each_series(
+/// Calls `visit` with the readings of each matching series of this shard; see
+/// [`super::each_series`].
+pub(super) fn each_series_here(
     store: &Store,
     sets: &[Vec<SeriesMatcher>],
     request: &ReadingsRequest,
@@ -38,34 +35,6 @@ pub fn each_series(
         reader.read(part, visit)?;
     }
     Ok(())
-}
-
-/// Calls `visit` with the newest reading of each matching series that is younger than the lookback.
-/// Series that ended with a stale marker are left out.
-///
-/// # Errors
-/// See [`each_series`].
-pub fn newest_readings(
-    store: &Store,
-    sets: &[Vec<SeriesMatcher>],
-    lookback_ms: i64,
-    limits: &ExpressionLimits<'_>,
-    now: UnixMillis,
-    visit: &mut dyn FnMut(SeriesReadings) -> Result<(), QueryError>,
-) -> Result<(), QueryError> {
-    let range = now.minus(lookback_ms).plus(1)..now.plus(1);
-    let request = ReadingsRequest { range, labels_only: false };
-    each_series(store, sets, &request, limits, now, &mut |series| {
-        if let Some(newest) = series.histograms.last().filter(|(_, newest)| !newest.is_stale()) {
-            let histograms = vec![newest.clone()];
-            return visit(SeriesReadings { histograms, ..series });
-        }
-        let newest = series.readings.last().copied();
-        match newest.filter(|(_, value)| !is_stale_marker(*value)) {
-            Some(newest) => visit(SeriesReadings { readings: vec![newest], ..series }),
-            None => Ok(()),
-        }
-    })
 }
 
 /// A series to read.

@@ -6,13 +6,19 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::selector::CHUNK;
 use crate::{
     model::METRIC_TAG,
-    query::{Budget, QueryError},
+    query::{Budget, QueryError, SERIES_COUNTS},
     store::Store,
 };
+
+/// The memory of an answer that was read as a multiple of its text.
+const READ_MEMORY: usize = 4;
+/// The approximate memory of a counted name, without its text.
+const NAME_BYTES: usize = 64;
 
 /// The largest numbers of a store.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,15 +33,97 @@ pub struct SeriesCounts {
     pub senders: BTreeMap<String, u64>,
 }
 
-/// Counts series by metric and sender, and values by tag; each list has the `count` largest.
+/// The hashes of the values of each tag.
+type ValueHashes = BTreeMap<String, Vec<u64>>;
+
+/// Counts series by metric and sender, and values by tag, in all shards; each list has the `count`
+/// largest. A series of two shards is counted in both.
 ///
 /// # Errors
-/// When the query times out.
+/// When the query times out, or a shard does not answer.
 pub fn series_counts(
     store: &Store,
     count: usize,
     budget: &Budget,
 ) -> Result<SeriesCounts, QueryError> {
+    if budget.others().is_none() {
+        return counts_here(store, count, budget);
+    }
+    let own = || counts_and_values(store, budget);
+    let ((mut whole, mut values), answers) = budget.beside_shards(SERIES_COUNTS, b"", own)?;
+    for answer in answers {
+        budget.check()?;
+        budget.reserve(READ_MEMORY * answer.len())?;
+        let (other, other_values): (SeriesCounts, ValueHashes) = serde_json::from_slice(&answer)
+            .map_err(|cause| {
+                QueryError::Busy(format!("the answer of a shard is damaged: {cause}; retry"))
+            })?;
+        whole.series += other.series;
+        for (into, from) in
+            [(&mut whole.metrics, other.metrics), (&mut whole.senders, other.senders)]
+        {
+            for (name, series) in from {
+                *into.entry(name).or_default() += series;
+            }
+        }
+        for (tag, hashes) in other_values {
+            values.entry(tag).or_default().extend(hashes);
+        }
+    }
+    for (tag, mut hashes) in values {
+        budget.check()?;
+        hashes.sort_unstable();
+        hashes.dedup();
+        whole.tags.insert(tag, hashes.len() as u64);
+    }
+    for all in [&mut whole.metrics, &mut whole.tags, &mut whole.senders] {
+        keep_largest(all, count);
+    }
+    Ok(whole)
+}
+
+/// Returns the counts of one shard as bytes, for the node that counts all shards.
+///
+/// # Errors
+/// When the query times out, or its memory is used up.
+pub fn series_counts_of_shard(store: &Store, budget: &Budget) -> Result<Vec<u8>, QueryError> {
+    let counted = counts_and_values(store, budget)?;
+    let out =
+        serde_json::to_vec(&counted).map_err(|cause| QueryError::Execution(cause.to_string()))?;
+    budget.reserve(out.capacity())?;
+    Ok(out)
+}
+
+/// Counts all metrics and senders of this shard, and lists the values of each tag.
+fn counts_and_values(
+    store: &Store,
+    budget: &Budget,
+) -> Result<(SeriesCounts, ValueHashes), QueryError> {
+    let mut counts = counts_here(store, usize::MAX, budget)?;
+    let names = counts.metrics.keys().chain(counts.senders.keys());
+    budget.reserve(names.map(|name| name.len() + NAME_BYTES).sum())?;
+    let mut all = ValueHashes::new();
+    for tag in std::mem::take(&mut counts.tags).into_keys() {
+        let (mut hashes, mut after) = (Vec::new(), None::<Box<str>>);
+        loop {
+            budget.check()?;
+            budget.reserve(CHUNK * size_of::<u64>())?;
+            let dictionary = store.dictionary();
+            after = dictionary.visit_values(&tag, after.as_deref(), CHUNK, |value| {
+                hashes.push(xxh3_64(value.as_bytes()));
+            });
+            if after.is_none() {
+                break;
+            }
+        }
+        all.insert(tag, hashes);
+    }
+    Ok((counts, all))
+}
+
+/// Counts series by metric and sender, and values by tag, in this shard; each list has the `count`
+/// largest.
+fn counts_here(store: &Store, count: usize, budget: &Budget) -> Result<SeriesCounts, QueryError> {
     let (mut metrics, mut tags) = (BTreeMap::new(), BTreeMap::new());
     for tag in store.dictionary().tag_names() {
         let (mut values, mut after) = (0, None::<Box<str>>);

@@ -24,7 +24,7 @@ pub use erasure::{ErasedResolution, ErasureAnswer};
 pub use facets::{FacetCounts, FacetsAnswer, TagFacet, ValueFacet, facets};
 pub use grouping::{Rank, SeriesMerge};
 pub use labels::Labels;
-pub use largest::{SeriesCounts, series_counts};
+pub use largest::{SeriesCounts, series_counts, series_counts_of_shard};
 pub use listing::{
     ListedMetric, SeriesAnswer, list_label_names, list_label_values, list_metrics, series,
     with_samples_since,

@@ -137,6 +137,30 @@ fn check_metrics(cluster: &Cluster) {
     wait_until("the metrics of all shards", || shards() == SHARDS - 1);
 }
 
+/// The lists of the page and of other programs have the series of all shards.
+fn check_lists(node: &Daemon) {
+    let answer = |path: &str| {
+        let (status, answer) = request(&node.url, "GET", path, &[], "").unwrap();
+        assert_eq!(status, 200, "{path}: {answer}");
+        answer
+    };
+    let moved = answer("/api/v1/moved?metric=numbered&range=20m");
+    assert_eq!(moved["compared"], SERIES, "{moved}");
+    assert_eq!(answer("/api/v1/hosts/sparklines")["points"], 60);
+    let counted = answer("/api/v1/cardinality");
+    let metrics = counted["metrics"].as_array().unwrap();
+    let numbered = metrics.iter().find(|metric| metric["name"] == "numbered");
+    assert_eq!(numbered.unwrap()["count"], SERIES, "{counted}");
+    let federated = answer("/federate?match%5B%5D=written");
+    let lines = federated.as_str().unwrap().lines();
+    let lines = lines.filter(|line| line.starts_with("written{"));
+    assert_eq!(lines.count() as u64, SERIES, "{federated}");
+    let drawn = answer("/render?target=seriesByTag(%27name=numbered%27)&from=-1h");
+    assert_eq!(drawn.as_array().unwrap().len() as u64, SERIES, "{drawn}");
+    let (status, refused) = request(&node.url, "GET", "/api/v1/export", &[], "").unwrap();
+    assert_eq!((status, &refused["error"]), (501, &json!("several_shards")), "{refused}");
+}
+
 /// A reload of a node that follows the first shard reaches the shards that it holds.
 fn check_reload(cluster: &Cluster) {
     let name =
@@ -208,6 +232,7 @@ fn each_acknowledged_sample_counts_once_in_all_shards() {
         assert_eq!(status, 200);
         let (_, names) = request(&node.url, "GET", "/api/v1/label/name/values", &[], "").unwrap();
         assert_eq!(names["data"].as_array().unwrap().len(), SERIES as usize, "{names}");
+        check_lists(node);
     }
     check_metrics(&cluster);
     check_reload(&cluster);

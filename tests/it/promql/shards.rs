@@ -1,14 +1,17 @@
 //! Series that are split over several stores: aggregations of their states and of their cells
 //! return what one store with all series returns.
 
+mod lists;
+
 use std::{sync::Arc, time::Duration};
 
 use granary::{
     model::{Kind, SeriesId},
     query::{
-        AGGREGATE, CELLS, ExpressionLimits, OtherShards, PromqlRequest, PromqlValue, QueryError,
-        QueryResources, ReserveBytes, Scheduler, ShardsOfProject, aggregate_of_question,
-        cells_of_question, promql,
+        AGGREGATE, CELLS, ExpressionLimits, GRAPHITE, OtherShards, PromqlRequest, PromqlValue,
+        QueryError, QueryResources, READINGS, ReserveBytes, SERIES_COUNTS, Scheduler,
+        ShardsOfProject, aggregate_of_question, cells_of_question, graphite_of_question, promql,
+        readings_of_question, series_counts_of_shard,
     },
     store::Store,
 };
@@ -47,6 +50,9 @@ impl OtherShards for Others {
             let answer = match kind {
                 CELLS => cells_of_question(store, question, &limits, NOW),
                 AGGREGATE => aggregate_of_question(store, question, &limits, NOW),
+                GRAPHITE => graphite_of_question(store, question, &limits),
+                READINGS => readings_of_question(store, question, &limits),
+                SERIES_COUNTS => series_counts_of_shard(store, &budget),
                 other => Err(QueryError::Invalid(other.to_owned())),
             }?;
             assert!(reserve(answer.len()));

@@ -7,6 +7,7 @@
 
 mod lines;
 mod members;
+mod shards;
 mod sums;
 #[cfg(test)]
 mod tests;
@@ -17,6 +18,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize, Serializer};
 
 pub use lines::Spark;
+pub use shards::SparklineSums;
 
 use crate::{
     model::{GranularityIndex, Span, UnixMillis},
@@ -25,7 +27,7 @@ use crate::{
 };
 use lines::{Numbers, Quantity};
 use members::SparklineSeries;
-use sums::Sums;
+use shards::ShardVersion;
 
 /// The time for which an answer is shared.
 const FRESH_MS: i64 = 10_000;
@@ -111,10 +113,12 @@ struct State {
     all_at: Option<UnixMillis>,
     /// The number of cells that had been erased then.
     cells_erased: u64,
+    /// The versions of the other shards when they were read last.
+    versions: Vec<ShardVersion>,
 }
 
 /// The slots of all lines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 struct Window {
     start: i64,
     width: i64,
@@ -220,8 +224,16 @@ impl State {
         let from = self.move_to(window, now);
         // After a failure, the next answer reads all slots again.
         let all_at = self.all_at.take();
-        let sums = Sums::read(&self.members, store, budget, window, from, now)?;
-        sums.into_numbers(&self.members.hosts, &mut self.numbers, budget)?;
+        let mut from = from;
+        let mut all = self.sums_of_shards(store, budget, (window, from), now)?;
+        if all.versions != self.versions && from > 0 {
+            // Another shard has new or erased samples that may be older.
+            from = 0;
+            self.numbers.clear();
+            all = self.sums_of_shards(store, budget, (window, from), now)?;
+        }
+        self.versions = all.versions;
+        all.sums.into_numbers(&all.hosts, &mut self.numbers, budget)?;
         self.numbers.retain(|_, numbers| !numbers.is_empty());
         self.all_at = if from == 0 { Some(now) } else { all_at };
         Ok(())

@@ -22,13 +22,13 @@ use crate::{
 
 /// The sum over the series of one host in a slot.
 #[derive(Debug, Clone, Default)]
-struct Sum {
-    busy: f64,
-    idle: f64,
-    memory_used: Option<f64>,
-    memory_total: Option<f64>,
-    network: Option<f64>,
-    fullest: Option<(Arc<str>, f32)>,
+pub(super) struct Sum {
+    pub(super) busy: f64,
+    pub(super) idle: f64,
+    pub(super) memory_used: Option<f64>,
+    pub(super) memory_total: Option<f64>,
+    pub(super) network: Option<f64>,
+    pub(super) fullest: Option<(Arc<str>, f32)>,
 }
 
 impl Sum {
@@ -50,6 +50,30 @@ impl Sum {
         }
     }
 
+    /// Adds the sum of other series of the host.
+    pub(super) fn merge(&mut self, other: Self) {
+        self.busy += other.busy;
+        self.idle += other.idle;
+        self.memory_used = other.memory_used.or(self.memory_used);
+        self.memory_total = other.memory_total.or(self.memory_total);
+        if let Some(network) = other.network {
+            *self.network.get_or_insert_default() += network;
+        }
+        let most = self.fullest.as_ref().map(|(_, most)| *most);
+        if let Some((mount, percent)) = other.fullest
+            && most.is_none_or(|most| percent > most)
+        {
+            self.fullest = Some((mount, percent));
+        }
+    }
+
+    /// Returns true when no series has samples.
+    pub(super) fn is_empty(&self) -> bool {
+        let has_cpu = self.busy != 0.0 || self.idle != 0.0;
+        let numbers = [self.memory_used, self.memory_total, self.network];
+        !has_cpu && numbers.iter().all(Option::is_none) && self.fullest.is_none()
+    }
+
     fn numbers(&self, width_ms: i64) -> [(Quantity, Option<f64>); 4] {
         let ratio = |part: f64, whole: f64| (whole > 0.0).then_some(100.0 * part / whole);
         let memory = self.memory_used.zip(self.memory_total);
@@ -64,11 +88,11 @@ impl Sum {
 
 /// The sums of all hosts over the slots that were read.
 pub(super) struct Sums {
-    window: Window,
+    pub(super) window: Window,
     /// The first slot that was read.
-    from: usize,
+    pub(super) from: usize,
     /// The sums of each host, slot by slot.
-    by_host: Vec<Sum>,
+    pub(super) by_host: Vec<Sum>,
 }
 
 impl Sums {

@@ -1,8 +1,11 @@
 //! Tests of sparklines over time.
 
+use std::time::Duration;
+
 use super::*;
 use crate::{
     model::{AcceptedBatch, Kind, SeriesId, SeriesInfo},
+    query::{OtherShards, QueryResources, ReserveBytes, SPARKLINES, Scheduler, ShardsOfProject},
     setup::{self, HOUR, MINUTE, NOW},
     store::Appender,
 };
@@ -150,4 +153,97 @@ fn an_answer_is_shared_for_ten_seconds() {
     assert!(lines.latest(now.minus(1)).is_none(), "the clock was set back");
     let second_answer = lines.answer(&store, &Budget::UNLIMITED, now.plus(10_000)).unwrap();
     assert!(second_answer.0.hosts.contains_key("web"));
+}
+
+/// The stores of other shards.
+#[derive(Debug)]
+struct Others(Vec<(Store, SparklineSums)>);
+
+impl OtherShards for Others {
+    fn ask(
+        &self,
+        _: &str,
+        (kind, question): (&str, &[u8]),
+        _: Duration,
+        reserve: &ReserveBytes<'_>,
+    ) -> Result<Vec<Vec<u8>>, QueryError> {
+        assert_eq!(kind, SPARKLINES);
+        let answer = |(store, sums): &(Store, SparklineSums)| {
+            let answer = sums.of_question(store, &Budget::UNLIMITED, question)?;
+            assert!(reserve(answer.len()));
+            Ok(answer)
+        };
+        self.0.iter().map(answer).collect()
+    }
+}
+
+#[test]
+fn lines_of_hosts_whose_series_are_in_several_shards_equal_those_of_one_store() {
+    const SHARDS: usize = 3;
+    let dirs: Vec<_> = (0..=SHARDS).map(|_| tempfile::tempdir().unwrap()).collect();
+    let mut opened: Vec<_> =
+        dirs.iter().map(|dir| setup::open(dir.path(), UnixMillis(FIRST))).collect();
+    let others = opened[2..].iter().map(|(store, _)| (store.clone(), SparklineSums::default()));
+    let of_project = ShardsOfProject::new(Arc::new(Others(others.collect())), "default");
+    let resources = QueryResources::new(Scheduler::for_this_machine(), usize::MAX);
+    let resources = resources.with_others(Some(of_project));
+    // The first store has all series; each of the others every third one.
+    let mut series: Vec<(usize, usize, usize, SeriesId)> = Vec::new();
+    let mut define = |opened: &mut [(Store, Appender)], number: usize, host: &str| {
+        for (index, info) in host_series(host).into_iter().enumerate() {
+            for store in [0, 1 + (index + number) % SHARDS] {
+                let appender = &mut opened[store].1;
+                let id = setup::define(appender, std::slice::from_ref(&info), UnixMillis(FIRST))[0];
+                series.push((store, number, index, id));
+            }
+        }
+        series.clone()
+    };
+    let (whole, shards) = (Sparklines::default(), Sparklines::default());
+    let mut all = define(&mut opened, 0, "web");
+    for now in 0..90 {
+        if now == 40 {
+            all = define(&mut opened, 1, "late");
+        }
+        for (store, number, index, id) in &all {
+            let at = FIRST + now * MINUTE;
+            let value = match index {
+                2 => 50.0,
+                3 => 100.0,
+                4 => 40.0 + *number as f64,
+                5 => (now % 30) as f64 * 3.0,
+                _ => now as f64 * 60.0 * (index + 1) as f64,
+            };
+            let batch = setup::samples(*id, [(at, value)]);
+            setup::send(&mut opened[*store].1, batch, UnixMillis(at));
+        }
+        if now % 7 == 0 {
+            let budget = resources.budget(Duration::from_secs(600));
+            let at = UnixMillis(FIRST + now * MINUTE + 1);
+            let found = shards.answer(&opened[1].0, &budget, at).unwrap();
+            assert_eq!(*found.0, answer(&whole, &opened[0].0, now), "minute {now}");
+        }
+    }
+    let shown = answer(&whole, &opened[0].0, 91);
+    assert!(shown.hosts.len() == 2 && shown.hosts["late"].cpu.is_some());
+}
+
+#[test]
+fn a_damaged_question_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, _appender) = setup::open(dir.path(), UnixMillis(FIRST));
+    let window = |slots: u64, from: u64| {
+        format!(
+            r#"{{"window": {{"start": 0, "width": 60000, "slots": {slots}}}, "from": {from}, "now": 9}}"#
+        )
+    };
+    for question in ["{}".to_owned(), window(5, 5), window(u64::MAX, 0), window(1 << 40, 0)] {
+        let answer =
+            SparklineSums::default().of_question(&store, &Budget::UNLIMITED, question.as_bytes());
+        assert!(matches!(answer, Err(QueryError::Invalid(_))), "{question}");
+    }
+    let answer = SparklineSums::default()
+        .of_question(&store, &Budget::UNLIMITED, window(5, 0).as_bytes())
+        .unwrap();
+    assert_eq!(answer.len(), 16);
 }
