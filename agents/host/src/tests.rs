@@ -152,7 +152,7 @@ fn a_failing_source_names_the_file_and_stops_no_other_source() {
         .iter_mut()
         .filter_map(|source| source.sample(1, &mut readings).err().map(|e| e.to_string()))
         .collect();
-    assert_eq!(failed.len(), 11, "{failed:?}");
+    assert_eq!(failed.len(), 12, "{failed:?}");
     assert!(failed[0].contains(&folder.path().join("stat").display().to_string()), "{failed:?}");
     let load = readings.as_slice().iter().find(|r| r.metric == "system_load_1m").unwrap();
     assert_eq!(load.value, 0.24);
