@@ -38,8 +38,8 @@ pub(super) const JOURNAL_SERIES_BYTES: f64 = 160.0;
 /// Bytes of the state that each checkpoint writes per series. Measured with 12 rounds of
 /// `granary-bench --like host` in one checkpoint.
 pub(super) const STATE_BYTES: f64 = 25.0;
-/// The maximum size of a log file before the next one begins, with its preallocated zeros.
-pub(super) const LOG_BYTES: f64 = 4.45e6;
+/// The maximum size of a log file before the next one begins.
+pub(super) const LOG_BYTES: f64 = 4e6;
 /// The size of a spare file of the log.
 pub(super) const SPARE_LOG_BYTES: u64 = (4 << 20) + (256 << 10);
 /// Preallocated zeros at the end of the log.

@@ -20,7 +20,7 @@ use super::{
         names::{FILE_END, HEAD_FILE, JOURNAL_FILE, OBJECTS_FILE, data_files},
         version::{self, VERSION_KEY},
     },
-    head::ROWS_PREFIX,
+    head::{HISTOGRAMS_PREFIX, ROWS_PREFIX},
     journal::{self, ERASURES},
     objects::{self, ObjectKind},
 };
@@ -146,6 +146,15 @@ impl StoredFile {
         Ok(Self { kind: FileKind::of(name), file, current_format: medium.format() })
     }
 
+    /// Returns the refusal of a file with native histograms.
+    fn has_histograms(&self) -> StoreError {
+        let problem =
+            "it has native histograms, which releases of format 1 cannot read: keep this \
+                       release, or restore a snapshot without histograms"
+                .to_owned();
+        StoreError::Mismatch { file: self.file.name().to_owned(), problem }
+    }
+
     /// Refuses a file that cannot be lowered.
     fn check(&self) -> Result<(), StoreError> {
         let file = &self.file;
@@ -158,6 +167,9 @@ impl StoredFile {
                                    daemon once, stop it with SIGTERM, and repeat this command"
                         .to_owned();
                     return Err(StoreError::Mismatch { file: file.name().to_owned(), problem });
+                }
+                if table.name().starts_with(HISTOGRAMS_PREFIX) {
+                    return Err(self.has_histograms());
                 }
                 if !self.kind.can_convert(table.name()) {
                     let problem = format!(
@@ -175,10 +187,7 @@ impl StoredFile {
                 return Err(StoreError::Mismatch { file, problem: problem.to_owned() });
             }
             if self.kind == FileKind::Journal && journal::projects::has_histograms(&txn)? {
-                let problem = "it has series of histograms, which releases of format 1 cannot \
-                               read: use the release that wrote it";
-                let file = file.name().to_owned();
-                return Err(StoreError::Mismatch { file, problem: problem.to_owned() });
+                return Err(self.has_histograms());
             }
             let project = match self.kind {
                 FileKind::Journal => journal::projects::with_series(&txn)?,

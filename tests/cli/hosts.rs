@@ -126,13 +126,20 @@ fn the_first_ping_of_a_host_survives_a_kill() {
 #[test]
 fn a_body_that_is_not_json_or_too_long_is_refused() {
     let daemon = Daemon::start("");
-    let post = |kind: &str, body: &str| {
+    let try_post = |kind: &str, body: &str| {
         let url = format!("{}/api/v1/ping", daemon.url);
-        client().post(url).content_type(kind).send(body).unwrap().status().as_u16()
+        client().post(url).content_type(kind).send(body).map(|answer| answer.status().as_u16())
     };
+    let post = |kind: &str, body: &str| try_post(kind, body).unwrap();
     assert_eq!(post("text/plain", "{\"pings\": []}"), 415);
     assert_eq!(post("application/json", "[]"), 400);
-    assert_eq!(post("application/json", &" ".repeat(3 << 20)), 413);
+    // The daemon answers before it has read the body, so a slow client may find the connection
+    // closed while it still sends.
+    match try_post("application/json", &" ".repeat(3 << 20)) {
+        Ok(status) => assert_eq!(status, 413),
+        Err(ureq::Error::Io(fault)) => assert_eq!(fault.kind(), std::io::ErrorKind::BrokenPipe),
+        Err(fault) => panic!("{fault}"),
+    }
     assert_eq!(post("application/json", "{\"pings\": []}"), 200);
     let many = json!({ "pings": vec![agent_ping("a", 1); 1001] }).to_string();
     assert_eq!(post("application/json", &many), 400);

@@ -279,9 +279,10 @@ fn every_printed_command_works() {
     assert_eq!(daemon.post_json(&json!({"samples": [views("web1")]})).status, 200);
     assert_eq!(daemon.post_json(&json!({"samples": history()})).status, 200);
     let (mut faults, mut left_out) = (Vec::new(), BTreeSet::new());
-    // Commands that delete data come last.
+    // Commands that delete data come last, and histograms, which a downgrade refuses.
     let is_last = |command: &str| {
         ["granary series", "granary senders"].iter().any(|prefix| command.starts_with(prefix))
+            || command.contains("\"histogram\"")
     };
     let (last, first): (Vec<_>, Vec<_>) =
         printed_commands().into_iter().partition(|(command, _)| is_last(command));

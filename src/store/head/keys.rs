@@ -20,7 +20,7 @@ pub(super) const META: TableDefinition<'_, &str, u64> = TableDefinition::new("me
 /// Prefix of tables with rows; a granularity's name follows.
 pub(crate) const ROWS_PREFIX: &str = "rows/";
 /// Prefix of the tables of histograms; a granularity's name follows.
-pub(super) const HISTOGRAMS_PREFIX: &str = "histograms/";
+pub(crate) const HISTOGRAMS_PREFIX: &str = "histograms/";
 /// The number of low bits of a key that contain the number of the row.
 const ROW_BITS: u32 = 26;
 

@@ -30,7 +30,7 @@ use std::sync::{
 use parking_lot::RwLock;
 
 pub(crate) use columns::{COLUMN_SLOTS_MAX, ColumnUpdate, HeadColumn, SlotVersion};
-pub(crate) use keys::ROWS_PREFIX;
+pub(crate) use keys::{HISTOGRAMS_PREFIX, ROWS_PREFIX};
 pub(crate) use reader::HeadReader;
 
 use super::{
