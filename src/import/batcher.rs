@@ -13,8 +13,9 @@ use crate::{
 const SAMPLES_MAX: usize = 10_000;
 /// The maximum size of the keys of a batch's series: all series may have to be defined again.
 const KEY_BYTES_MAX: usize = 512 * 1024;
-/// The bytes of histograms after which a batch ends.
-const HISTOGRAM_BYTES_MAX: usize = 256 * 1024;
+/// The bytes of histograms after which a batch ends: with the samples, the keys and one more
+/// histogram, a batch must fit the smallest limit of a request, 1 MiB.
+const HISTOGRAM_BYTES_MAX: usize = 128 * 1024;
 /// The size of a definition without its key.
 const DEFINITION_BYTES: usize = 64;
 /// The epoch of all batches. The sender's name depends on the content, so one epoch suffices.

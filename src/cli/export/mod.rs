@@ -71,7 +71,8 @@ struct ExportState {
     /// The number of series of native histograms whose buckets were left out.
     #[serde(default)]
     histograms: u64,
-    /// The number of slots with another total, sum or number of samples.
+    /// The number of slots that an import does not restore exactly: they get another total or
+    /// number of samples, or have only numbers.
     #[serde(default)]
     inexact: u64,
     /// The metric of the last row.
@@ -222,8 +223,8 @@ fn run(
     if state.inexact > 0 {
         let slots = with_noun(state.inexact, "slot");
         print_error(&format!(
-            "{slots} of histograms not exactly: an import gives them another total or number of \
-             samples"
+            "an import does not exactly restore {slots} of histograms: they get another total or \
+             number of samples, or none if the slot has only numbers"
         ));
     }
     Ok(())

@@ -50,7 +50,7 @@ impl SeriesSamples {
     ) -> (Vec<HistogramSample>, bool) {
         match kind.of_counts() {
             Kind::Counter => self.of_counter(slot),
-            Kind::Delta => of_levels(slot, 1),
+            Kind::Delta => of_deltas(slot),
             Kind::Gauge | Kind::Histogram | Kind::GaugeHistogram | Kind::DeltaHistogram => {
                 of_levels(slot, (i64::from(slot.n) - 2).max(0))
             }
@@ -132,6 +132,18 @@ fn plain_samples(slot: &SlotHistograms<'_>) -> Vec<HistogramSample> {
     vec![sample(slot.first_at, slot.first), last]
 }
 
+/// Returns the samples of a slot of deltas. Without a time between the first and the last one, a
+/// sample has the whole total, because a sum matters more than the samples at its ends.
+fn of_deltas(slot: &SlotHistograms<'_>) -> (Vec<HistogramSample>, bool) {
+    let span = slot.last_at - slot.first_at;
+    let has_room = slot.n < 2 || span > 1 || slot.n == 2 && span == 1;
+    if has_room {
+        return of_levels(slot, 1);
+    }
+    let histogram = slot.total.clone();
+    (vec![HistogramSample { at: slot.last_at, start: 0, histogram }], false)
+}
+
 /// Returns the samples of a slot of levels or deltas, `between` of which were neither the first nor
 /// the last one; these become equal.
 fn of_levels(slot: &SlotHistograms<'_>, between: i64) -> (Vec<HistogramSample>, bool) {
@@ -194,7 +206,9 @@ fn is_same(one: &Histogram, other: &Histogram) -> bool {
     let is_near = |one: f64, other: f64| {
         one == other
             || one.is_nan() && other.is_nan()
-            || (one - other).abs() <= TOLERANCE * one.abs().max(other.abs())
+            || one.is_finite()
+                && other.is_finite()
+                && (one - other).abs() <= TOLERANCE * one.abs().max(other.abs())
     };
     let (one_numbers, other_numbers) = (numbers(one), numbers(other));
     form(one) == form(other)
@@ -334,6 +348,12 @@ mod tests {
         assert_eq!(counts(Kind::GaugeHistogram, 4), (middle.to_vec(), true));
         let sum = [(1000, 1.0), (1450, 12.0), (1900, 5.0)];
         assert_eq!(counts(Kind::DeltaHistogram, 4), (sum.to_vec(), true));
+        // Deltas at one time have no time for a sample between them.
+        let at_once = SlotHistograms { first_at: 1900, ..slot(3) };
+        let (samples, is_exact) = SeriesSamples::default().of_slot(Kind::DeltaHistogram, &at_once);
+        let at_and_counts: Vec<_> =
+            samples.iter().map(|one| (one.at, one.histogram.count)).collect();
+        assert_eq!((at_and_counts, is_exact), (vec![(1900, 18.0)], false));
         let (many, is_exact) = counts(Kind::GaugeHistogram, 500);
         assert_eq!((many.len(), is_exact), (64, false));
         assert!(many.is_sorted());

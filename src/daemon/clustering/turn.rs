@@ -4,6 +4,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use actix_server::ServerHandle;
 use actix_web::{App, middleware::from_fn};
 use anyhow::Context;
 use tokio::{
@@ -179,14 +180,7 @@ impl Turn<'_> {
                 death = watcher.death() => anyhow::bail!("the {} ended", death.role),
             }
         };
-        // Later connections wait for the next server.
-        server.pause().await;
-        // Forwarded requests end by themselves when the holder changes. A take does not wait for
-        // clients: the server ends in the background, and a forwarded request uses no store.
-        let stop = server.stop(true);
-        if !matches!(followed, Followed::Holds) {
-            stop.await;
-        }
+        end_following(&server, &followed).await;
         Ok(followed)
     }
 
@@ -289,6 +283,20 @@ impl Turn<'_> {
         let (store, appender) = lead(&checked.settings, membership).await?;
         checked.settings.granularities = store.granularities().clone();
         with_settings(checked, (store, appender, None))
+    }
+}
+
+/// Ends the server of a node that followed.
+async fn end_following(server: &ServerHandle, followed: &Followed) {
+    if !matches!(followed, Followed::Stopped) {
+        // Later connections wait for the next server.
+        server.pause().await;
+    }
+    // Forwarded requests end by themselves when the holder changes. A take does not wait for
+    // clients: the server ends in the background, and a forwarded request uses no store.
+    let stop = server.stop(true);
+    if !matches!(followed, Followed::Holds) {
+        stop.await;
     }
 }
 

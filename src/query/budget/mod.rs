@@ -223,7 +223,9 @@ impl Budget {
         Ok((own, answers))
     }
 
-    fn release_turn(&self) {
+    /// Ends the turn of the query, which waits for something else than a turn. The next check waits
+    /// for another turn.
+    pub(super) fn release_turn(&self) {
         if let Some(limits) = &self.0 {
             limits.turn.release();
         }

@@ -28,7 +28,8 @@ use crate::{
 pub(super) const POINTS_MAX: usize = 11_000;
 
 /// The memory of a slot: its times, its index and its cell.
-const SLOT_BYTES: usize = size_of::<(i64, i64)>() + size_of::<usize>() + size_of::<Cell>();
+pub(super) const SLOT_BYTES: usize =
+    size_of::<(i64, i64)>() + size_of::<usize>() + size_of::<Cell>();
 
 /// A function that adds the cells of the series with an index.
 type ReadCells<'r> = dyn FnMut(usize, &mut [Cell]) -> Result<(), QueryError> + 'r;

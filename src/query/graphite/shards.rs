@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{
-    fetch::FetchRequest,
+    fetch::{FetchRequest, SLOT_BYTES},
     line::Line,
     paths::{FoundSeries, KEY_LIMITS, NodeKinds, Paths},
     tags::{TagsRequest, list_tags_here},
@@ -136,6 +136,8 @@ fn cells_here(
     }
     let ids: Vec<_> = found.iter().map(|series| series.id).collect();
     let axis = request.axis_of(&ids, slots.series, slots.width_ms)?;
+    let before = request.limits.budget.reserved();
+    request.limits.reserve(axis.len().saturating_mul(SLOT_BYTES))?;
     put_axis(&axis, found.len(), &mut out);
     let mut reader = CellReader::new(request.store, request.limits.budget, &axis, ids);
     let (mut cells, mut reserved) = (vec![Cell::EMPTY; axis.len()], 0);
@@ -150,6 +152,8 @@ fn cells_here(
         reserved = out.capacity();
         request.limits.reserve(grown)?;
     }
+    // The slots are released.
+    request.limits.budget.shrink_to(before + reserved);
     Ok(out)
 }
 

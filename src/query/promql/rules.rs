@@ -74,9 +74,9 @@ pub fn measured_promql(
     Ok((is_filter && is_number).then(|| syntax::format_expression(&compared.left)))
 }
 
-/// Returns true if two aggregations return different labels whatever labels their series have, such
-/// as `sum(a)` and `sum by (job) (b)`. False for other expressions, and for aggregations with a
-/// parameter, which may keep other labels.
+/// Returns true if two aggregations return different labels whenever their series have all labels
+/// that are named in `by` and `without`, such as `sum(a)` and `sum by (job) (b)`. Returns false for
+/// other expressions, and for aggregations with a parameter, which may keep other labels.
 ///
 /// # Errors
 /// When an expression is invalid.

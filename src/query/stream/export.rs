@@ -27,7 +27,7 @@ const PAGE_SLOTS: i64 = 100_000;
 const CELL_BYTES: usize = 2 * size_of::<NumberedCell>();
 /// Bytes of histograms after which a page ends. A single series may have more.
 const PAGE_HISTOGRAM_BYTES: usize = 4 << 20;
-/// Memory of a histogram on a page and of its text, for each byte in the store's form.
+/// Memory of a histogram on a page and of its text, for each byte of the histogram in memory.
 const HISTOGRAM_FACTOR: usize = 3;
 
 /// A request for a page.

@@ -151,9 +151,9 @@ fn check_lists(node: &Daemon) {
     let metrics = counted["metrics"].as_array().unwrap();
     let numbered = metrics.iter().find(|metric| metric["name"] == "numbered");
     assert_eq!(numbered.unwrap()["count"], SERIES, "{counted}");
-    let federated = answer("/federate?match%5B%5D=written");
+    let federated = answer("/federate?match%5B%5D=numbered");
     let lines = federated.as_str().unwrap().lines();
-    let lines = lines.filter(|line| line.starts_with("written{"));
+    let lines = lines.filter(|line| line.starts_with("numbered{"));
     assert_eq!(lines.count() as u64, SERIES, "{federated}");
     let drawn = answer("/render?target=seriesByTag(%27name=numbered%27)&from=-1h");
     assert_eq!(drawn.as_array().unwrap().len() as u64, SERIES, "{drawn}");

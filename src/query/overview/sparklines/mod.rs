@@ -14,7 +14,7 @@ mod tests;
 
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize, Serializer};
 
 pub use lines::Spark;
@@ -169,7 +169,7 @@ impl Sparklines {
         budget: &Budget,
         now: UnixMillis,
     ) -> Result<(), QueryError> {
-        self.state.lock().read(store, budget, now)
+        self.locked(budget)?.read(store, budget, now)
     }
 
     /// Returns the current lines, or the shared answer of the last seconds.
@@ -185,10 +185,19 @@ impl Sparklines {
         if let Some(latest) = self.latest(now) {
             return Ok(latest);
         }
-        let mut state = self.state.lock();
+        let mut state = self.locked(budget)?;
         let answer = Arc::new(state.answer(store, budget, now)?);
         *self.latest.lock() = Some((now, answer.clone()));
         Ok(SharedSparklines(answer))
+    }
+
+    /// Locks the state. A query that waits for the lock leaves its turn to the query that holds the
+    /// lock.
+    fn locked(&self, budget: &Budget) -> Result<MutexGuard<'_, State>, QueryError> {
+        budget.release_turn();
+        let state = self.state.lock();
+        budget.check()?;
+        Ok(state)
     }
 }
 

@@ -65,7 +65,10 @@ impl SparklineSums {
         if !window.is_possible() || from >= window.slots {
             return Err(invalid());
         }
+        // The query that holds the lock may need this turn.
+        budget.release_turn();
         let mut members = self.0.lock();
+        budget.check()?;
         members.update(store, budget)?;
         budget.reserve(members.bytes())?;
         let sums = Sums::read(&members, store, budget, window, from, UnixMillis(now))?;

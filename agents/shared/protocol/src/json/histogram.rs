@@ -232,7 +232,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Limited<T> {
                 while let Some(entry) = seq.next_element()? {
                     if self.0.len() == BUCKETS_MAX {
                         return Err(A::Error::custom(format!(
-                            "more than {BUCKETS_MAX} buckets; use a coarser schema"
+                            "more than {BUCKETS_MAX} buckets or bounds; use fewer"
                         )));
                     }
                     self.0.push(entry);
@@ -295,7 +295,7 @@ mod tests {
         let many = vec!["[1,1]"; BUCKETS_MAX + 1].join(",");
         expect_fault(
             &format!(r#"{{"schema": 3, "sum": 1, "positive": [{many}]}}"#),
-            "more than 16384 buckets",
+            "more than 16384 buckets or bounds",
         );
     }
 
