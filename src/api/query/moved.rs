@@ -26,7 +26,7 @@ const MOVED_PARAMS: [&str; 4] = ["range", "start", "end", "top"];
 pub(in crate::api) struct MovedQuestion {
     /// The parameters of the request.
     params: Params,
-    /// The range in Unix milliseconds, in place of that of the parameters.
+    /// The range in Unix milliseconds, which replaces the range of the parameters.
     start: i64,
     end: i64,
     /// The time of the request, so that all shards compare the same times.

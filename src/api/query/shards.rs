@@ -28,7 +28,7 @@ const READ_MEMORY: usize = 4;
 pub(in crate::api) struct ChartQuestion {
     /// The parameters of the request.
     params: Params,
-    /// The range in Unix milliseconds, in place of that of the parameters.
+    /// The range in Unix milliseconds, which replaces the range of the parameters.
     start: i64,
     end: i64,
     step: ChartStep,

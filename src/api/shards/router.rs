@@ -208,8 +208,11 @@ fn read_within(
     reserve: &ReserveBytes<'_>,
     missing: &dyn Fn(&dyn std::fmt::Display) -> QueryError,
 ) -> Result<Vec<u8>, QueryError> {
+    if body.content_length().is_some_and(|length| length > CELLS_BYTES_MAX) {
+        return Err(missing(&format_args!("its answer is larger than {CELLS_BYTES_MAX} bytes")));
+    }
     // Without a length, each read doubles the memory.
-    let length = body.content_length().map(|length| length.min(CELLS_BYTES_MAX) as usize);
+    let length = body.content_length().map(|length| length as usize);
     let mut reader = body.with_config().limit(CELLS_BYTES_MAX).reader();
     let mut bytes = Vec::new();
     loop {

@@ -25,7 +25,7 @@ const SELECTION_BYTES_PER_SERIES: u64 = 2 * (size_of::<SeriesId>() + size_of::<u
 /// Capacity for the hashes of series of shards, in bytes: 8 for each series of an aggregation. It
 /// is used with several shards only.
 const SHARDS_BYTES: u64 = 32 << 20;
-/// The time after which states of shards are asked for again, when an aggregation needed cells.
+/// The time for which an aggregation asks for cells, after its states could not be merged.
 const CELLS_FOR: Duration = Duration::from_secs(60);
 /// Approximate overhead of an entry.
 const ENTRY_BYTES: usize = 128;

@@ -62,8 +62,8 @@ impl FetchRequest<'_> {
         self.lines_on(&axis, found, &mut |_, cells| reader.merge_next(cells))
     }
 
-    /// Plans the slots of series, of which all shards have `series`. Without a width, they are as
-    /// fine as the number of points allows.
+    /// Plans the slots of series; `series` is their number in all shards. Without a width, slots are
+    /// as fine as the number of points allows.
     pub(super) fn axis_of(
         &self,
         ids: &[SeriesId],

@@ -263,7 +263,7 @@ pub(super) fn names(paths: Paths<'_>, conditions: &[String]) -> Result<Vec<Strin
         return own();
     }
     let mut all = ask(paths, Ask::Names(conditions.to_vec()), own)?.concat();
-    // A name is a path with tags, in whose order names are.
+    // Names are sorted by path, then by tags.
     all.sort_by(|one, other| one.split(';').cmp(other.split(';')));
     all.dedup();
     paths.check_count(all.len())?;

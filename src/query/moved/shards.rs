@@ -41,7 +41,7 @@ impl MovedPart {
     fn width_ms(&self) -> i64 {
         let first = self.ranked.as_ref().and_then(|ranked| ranked.series.first());
         let points = first.map_or(&[][..], |series| &series.points);
-        points.windows(2).map(|pair| pair[1].0 - pair[0].0).max().unwrap_or_default()
+        points.windows(2).map(|pair| pair[1].0.saturating_sub(pair[0].0)).max().unwrap_or_default()
     }
 }
 

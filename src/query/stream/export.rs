@@ -10,7 +10,7 @@ use std::{
 use serde::{Serialize, Serializer, ser::SerializeTuple};
 
 use crate::{
-    model::{Cell, Granularity, HistogramSlot, JsonHistogram, SeriesId, UnixMillis},
+    model::{Cell, Granularity, Histogram, HistogramSlot, JsonHistogram, SeriesId, UnixMillis},
     query::{
         Budget, QueryError, QueryLimits, Resolution, Selector, SeriesEntry, SeriesToken,
         cells::coverage::coverage,
@@ -98,9 +98,20 @@ impl NumberedHistogram {
     fn new(index: usize, slot: HistogramSlot) -> Self {
         let HistogramSlot { cell, .. } = slot;
         let first = (cell.n > 1).then_some(JsonHistogram(cell.first));
-        let total = (cell.total != cell.last).then_some(JsonHistogram(cell.total));
+        let total = (cell.total != cell.last).then(|| without_rounding(cell.total));
         Self(index, cell.first_at, JsonHistogram(cell.last), first, total)
     }
+}
+
+/// Returns a total whose counts are not negative. Increases and corrections of fractional counts
+/// can leave a negative rest of their rounding, which readers of histograms refuse.
+fn without_rounding(mut total: Histogram) -> JsonHistogram {
+    let buckets = total.positive.iter_mut().chain(&mut total.negative);
+    let counts = buckets.map(|bucket| &mut bucket.count);
+    for count in counts.chain([&mut total.zero_count, &mut total.count]) {
+        *count = count.max(0.0);
+    }
+    JsonHistogram(total)
 }
 
 /// A cell, serialized as `[slot, n, last_at, sum, min, max, first, last]`; NaN and infinity are

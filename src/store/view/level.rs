@@ -214,7 +214,7 @@ impl LevelView {
             // below.
             slots.extend_from_slice(head);
             slots.extend_from_slice(memory);
-            // Corrections may cancel.
+            // Corrections can cancel each other.
             has_empty = memory.iter().any(|slot| slot.cell.is_empty());
         }
         // Usually each slot has one cell.
