@@ -273,7 +273,8 @@ fn damaged_lines_are_refused_with_their_numbers_and_nothing_else_is_lost() {
 fn csv_and_parquet_have_the_total_of_a_slot_and_openmetrics_says_what_it_lacks() {
     let daemon = Daemon::start("");
     let now = jiff::Timestamp::now().as_millisecond();
-    send(&daemon, now - HOUR, now - STEP_MS);
+    // A counter's first sample alone in a slot would be no increase.
+    send(&daemon, (now - HOUR) / 300_000 * 300_000, now - STEP_MS);
     daemon.accept(&json!([{"metric": "plain", "tags": {"histogram": "x"}, "value": 1}]));
     let dir = tempfile::tempdir().unwrap();
     let expected: Vec<_> = stored(&daemon, "5m", dir.path())
