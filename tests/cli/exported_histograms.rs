@@ -118,7 +118,9 @@ fn stored(daemon: &Daemon, resolution: &str, dir: &Path) -> Vec<StoredSlot> {
         let document: Value = serde_json::from_str(line).unwrap();
         let fields = document.as_object().unwrap();
         let time = fields.iter().find(|(name, _)| name.starts_with("timestamp")).unwrap().1;
-        for (slot, value) in document["values"].as_object().unwrap() {
+        let mut values: Vec<_> = document["values"].as_object().unwrap().iter().collect();
+        values.sort_by_key(|(slot, _)| slot.parse::<usize>().unwrap());
+        for (slot, value) in values {
             if value["n"] != 0 {
                 let histograms = ["first_histogram", "last_histogram", "histogram"];
                 slots.push((
@@ -273,7 +275,7 @@ fn damaged_lines_are_refused_with_their_numbers_and_nothing_else_is_lost() {
 fn csv_and_parquet_have_the_total_of_a_slot_and_openmetrics_says_what_it_lacks() {
     let daemon = Daemon::start("");
     let now = jiff::Timestamp::now().as_millisecond();
-    // A counter's first sample alone in a slot would be no increase.
+    // A counter's only sample in the first slot would be no increase.
     send(&daemon, (now - HOUR) / 300_000 * 300_000, now - STEP_MS);
     daemon.accept(&json!([{"metric": "plain", "tags": {"histogram": "x"}, "value": 1}]));
     let dir = tempfile::tempdir().unwrap();

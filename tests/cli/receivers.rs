@@ -170,6 +170,9 @@ fn alerts_of_other_programs_are_notified_silenced_and_unchanged_by_kill_9() {
     let acknowledgement = list(&daemon);
     assert_eq!(acknowledgement[0]["receivers"], json!([{ "name": "own" }]), "{acknowledgement}");
     assert_eq!(acknowledgement[0]["status"]["state"], "active");
+    // A daemon that is killed before it has recorded a notification sends it again.
+    let sent = "granary_receiver_notifications_total{outcome=\"sent\",receiver=\"own\"} 1";
+    poll_until(&daemon, "the record", || daemon.metrics().contains(sent).then_some(()));
     // A restart does not end the alert: the sender repeats it, without a notification.
     daemon.kill();
     daemon.restart();
