@@ -30,6 +30,7 @@ mod error;
 mod expression_limits;
 mod graphite;
 mod histograms;
+mod messages;
 mod moved;
 mod overview;
 mod pipeline;
@@ -62,6 +63,7 @@ pub use graphite::{
     GraphiteStore, Line, NodeKinds, RenderAnswer, RenderRequest, TagsRequest, civil_text,
     graphite_of_question, list_tags,
 };
+pub use messages::{ask_all, read_answer, read_question, written};
 pub use moved::{
     MovedAnswer, MovedPart, MovedRequest, MovedSeries, MovedStep, moved, moved_of_shards,
     moved_step,

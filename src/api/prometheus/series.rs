@@ -18,8 +18,8 @@ use crate::{
     api::shards::{LABELS, LabelsQuestion, SERIES, SeriesQuestion},
     model::{SeriesKey, UnixMillis},
     query::{
-        Labels, QueryError, list_label_names, list_label_values, select_series, series_matchers,
-        with_samples_since,
+        Labels, QueryError, list_label_names, list_label_values, read_answer, select_series,
+        series_matchers, with_samples_since, written,
     },
 };
 
@@ -181,17 +181,11 @@ pub(super) fn ask<A: DeserializeOwned>(
     if limits.budget.others().is_none() {
         return Ok(Vec::new());
     }
-    let failed = |cause: serde_json::Error| {
-        query::fault(QueryError::Busy(format!("the answer of a shard is damaged: {cause}")))
-    };
-    let question = serde_json::to_vec(question).map_err(failed)?;
+    let question = written(question).map_err(query::fault)?;
     let asked = limits.budget.beside_shards(kind, &question, || Ok(()));
     let ((), answers) = asked.map_err(query::fault)?;
-    let read = |answer: Vec<u8>| {
-        limits.reserve(answer.len()).map_err(query::fault)?;
-        serde_json::from_slice(&answer).map_err(failed)
-    };
-    answers.into_iter().map(read).collect()
+    let read = |answer: &Vec<u8>| read_answer(answer, limits.budget).map_err(query::fault);
+    answers.iter().map(read).collect()
 }
 
 fn too_much(message: String) -> Fault {

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 
 use super::{
     params::{Params, RANGE_PARAMS, SERIES_PARAMS},
-    shards::{SERIES_LIST, SelectorQuestion, ask_all, chart_of_shards},
+    shards::{SERIES_LIST, SelectorQuestion, chart_of_shards},
 };
 use crate::{
     api::{
@@ -123,7 +123,7 @@ pub(super) async fn series(params: QueryString, parts: web::Data<QueryParts>) ->
             return own();
         }
         let question = SelectorQuestion::new(&selector);
-        Ok(SeriesAnswer::join(ask_all(budget, (SERIES_LIST, &question), own)?, limits))
+        Ok(SeriesAnswer::join(query::ask_all(budget, (SERIES_LIST, &question), own)?, limits))
     })
     .await
 }

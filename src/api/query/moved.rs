@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 use super::{
     endpoints::{QueryString, respond, valid_params},
     params::{Params, SERIES_PARAMS},
-    shards::ask_all,
 };
 use crate::{
     api::QueryParts,
@@ -63,7 +62,7 @@ pub(super) async fn moved(params: QueryString, parts: web::Data<QueryParts>) -> 
             let (start, end, now) = (range.start.0, range.end.0, now.0);
             let question = MovedQuestion { params, start, end, now, step };
             let own = || question.answer(&parts.store, budget, limits);
-            ask_all(budget, (MOVED, &question), own)
+            query::ask_all(budget, (MOVED, &question), own)
         };
         query::moved_of_shards(&request, &ask)
     })

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     endpoints::{QueryString, respond, valid_params},
     params::SERIES_PARAMS,
-    shards::{FACETS, SelectorQuestion, ask_all},
+    shards::{FACETS, SelectorQuestion},
 };
 use crate::{
     api::QueryParts,
@@ -40,7 +40,7 @@ pub(super) async fn find(
             return query::find(&parts.store, budget, request);
         }
         let own = || params.answer(&parts.store, budget);
-        Ok(request.join(ask_all(budget, (FIND, params), own)?))
+        Ok(request.join(query::ask_all(budget, (FIND, params), own)?))
     })
     .await
 }
@@ -69,7 +69,7 @@ pub(super) async fn facets(params: QueryString, parts: web::Data<QueryParts>) ->
         }
         let question = SelectorQuestion::new(&selector);
         let own = || FacetCounts::of_store(store, budget, &selector);
-        let counts = ask_all(budget, (FACETS, &question), own)?;
+        let counts = query::ask_all(budget, (FACETS, &question), own)?;
         FacetCounts::join(counts, (store, budget), &selector)
     })
     .await

@@ -2,13 +2,14 @@
 //!
 //! Must never know: where the shards are, how cells are merged.
 
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize};
 
 use super::{QueryParts, params::Params};
 use crate::{
     model::UnixMillis,
     query::{
         self, Budget, ChartAnswer, ChartRequest, ChartStep, QueryError, QueryLimits, Selector,
+        written,
     },
     store::Store,
 };
@@ -19,9 +20,6 @@ pub(in crate::api) const FACETS: &str = "facets";
 pub(in crate::api) const SERIES_LIST: &str = "series_list";
 /// The kind of a question for a chart.
 pub(in crate::api) const CHART: &str = "chart";
-
-/// The memory of an answer that was read as a multiple of its text.
-const READ_MEMORY: usize = 4;
 
 /// A question for a chart.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -68,26 +66,6 @@ impl SelectorQuestion {
     }
 }
 
-/// Asks all shards a question whose answers are JSON. `own` is the answer of this shard.
-pub(super) fn ask_all<T: DeserializeOwned>(
-    budget: &Budget,
-    (kind, question): (&str, &impl Serialize),
-    own: impl FnOnce() -> Result<T, QueryError>,
-) -> Result<Vec<T>, QueryError> {
-    let failed = |cause: serde_json::Error| QueryError::Execution(cause.to_string());
-    let question = serde_json::to_vec(question).map_err(failed)?;
-    let (own, answers) = budget.beside_shards(kind, &question, own)?;
-    let mut all = vec![own];
-    for answer in answers {
-        budget.check()?;
-        budget.reserve(READ_MEMORY * answer.len())?;
-        all.push(serde_json::from_slice(&answer).map_err(|cause| {
-            QueryError::Busy(format!("the answer of a shard is damaged: {cause}; retry"))
-        })?);
-    }
-    Ok(all)
-}
-
 /// Draws a chart of all shards.
 pub(super) fn chart_of_shards(
     params: &Params,
@@ -99,8 +77,7 @@ pub(super) fn chart_of_shards(
     let ask = |step: &ChartStep| {
         let (params, step) = (params.clone(), step.clone());
         let question = ChartQuestion { params, start: range.start.0, end: range.end.0, step };
-        let bytes = serde_json::to_vec(&question)
-            .map_err(|cause| QueryError::Execution(cause.to_string()))?;
+        let bytes = written(&question)?;
         let own = || question.answer(&parts.store, budget, limits, now);
         budget.ask_shards(CHART, &bytes, own)
     };

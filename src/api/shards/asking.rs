@@ -17,8 +17,8 @@ use crate::{
     query::{
         self, AGGREGATE, Budget, CELLS, ExpressionLimits, FacetCounts, GRAPHITE, QueryError,
         READINGS, Reservation, SERIES_COUNTS, SPARKLINES, aggregate_of_question, cells_of_question,
-        list_label_names, list_label_values, list_metrics, select_series, series_matchers,
-        with_samples_since,
+        list_label_names, list_label_values, list_metrics, read_question, select_series,
+        series_matchers, with_samples_since, written,
     },
 };
 
@@ -96,38 +96,30 @@ fn answer_within(
         SPARKLINES => project.sparklines.of_question(&project.store, budget, question),
         SERIES_COUNTS => query::series_counts_of_shard(&project.store, budget),
         MOVED => {
-            let question: MovedQuestion = read(question)?;
+            let question: MovedQuestion = read_question(question)?;
             written(&question.answer(&project.store, budget, &held.limits())?)
         }
-        SERIES => series(project, &read(question)?, &limits),
-        LABELS => labels(project, &read(question)?, &limits),
+        SERIES => series(project, &read_question(question)?, &limits),
+        LABELS => labels(project, &read_question(question)?, &limits),
         FACETS => {
-            let selector = read::<SelectorQuestion>(question)?.selector();
+            let selector = read_question::<SelectorQuestion>(question)?.selector();
             written(&FacetCounts::of_store(&project.store, budget, &selector)?)
         }
-        FIND => written(&read::<FindParams>(question)?.answer(&project.store, budget)?),
+        FIND => written(&read_question::<FindParams>(question)?.answer(&project.store, budget)?),
         METADATA => {
-            let metric: Option<String> = read(question)?;
+            let metric: Option<String> = read_question(question)?;
             written(&list_metrics(&project.store, metric.as_deref(), &limits)?)
         }
         SERIES_LIST => {
-            let selector = read::<SelectorQuestion>(question)?.selector();
+            let selector = read_question::<SelectorQuestion>(question)?.selector();
             written(&query::series(&project.store, budget, &selector, &held.limits())?)
         }
         CHART => {
-            let question: ChartQuestion = read(question)?;
+            let question: ChartQuestion = read_question(question)?;
             question.answer(&project.store, budget, &held.limits(), now)
         }
         _ => Err(QueryError::Invalid(format!("the shard does not know the question {kind:?}"))),
     }
-}
-
-fn read<'q, T: Deserialize<'q>>(question: &'q [u8]) -> Result<T, QueryError> {
-    serde_json::from_slice(question).map_err(|cause| QueryError::Invalid(cause.to_string()))
-}
-
-fn written(answer: &impl Serialize) -> Result<Vec<u8>, QueryError> {
-    serde_json::to_vec(answer).map_err(|cause| QueryError::Execution(cause.to_string()))
 }
 
 /// Returns the keys of the series of a selector, as bytes.

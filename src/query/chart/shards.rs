@@ -22,6 +22,7 @@ use crate::{
         Budget, QueryError, QueryLimits, Resolution, SeriesMerge,
         cells::axis::Axis,
         histograms::needs_histograms,
+        messages::{damaged_answer, written},
         series::grouping::{Group, Ranking, check_lines},
     },
     store::Store,
@@ -75,7 +76,7 @@ pub fn chart_step(
         ChartStep::Outline { points } => {
             request.points = *points;
             let outline = outline(store, budget, &request, limits, now)?;
-            serde_json::to_vec(&outline).map_err(|cause| QueryError::Execution(cause.to_string()))
+            written(&outline)
         }
         ChartStep::Cells { resolution, shared } => {
             let Ok(resolution) = resolution.parse();
@@ -117,11 +118,7 @@ pub fn chart_of_shards(
 }
 
 fn read_outlines(answers: &[Vec<u8>]) -> Result<Vec<ChartOutline>, QueryError> {
-    let read = |answer: &Vec<u8>| {
-        serde_json::from_slice(answer).map_err(|cause| {
-            QueryError::Busy(format!("the answer of a shard is damaged: {cause}; retry"))
-        })
-    };
+    let read = |answer: &Vec<u8>| serde_json::from_slice(answer).map_err(|_| damaged_answer());
     answers.iter().map(read).collect()
 }
 
@@ -233,10 +230,8 @@ fn merged(
     limits: &QueryLimits,
     now: UnixMillis,
 ) -> Result<ChartAnswer, QueryError> {
-    let damaged =
-        || QueryError::Busy("the answer of a shard is damaged; retry the request".to_owned());
     let parts: Option<Vec<_>> = parts.iter().map(|bytes| Part::decode(bytes)).collect();
-    let parts = parts.ok_or_else(damaged)?;
+    let parts = parts.ok_or_else(damaged_answer)?;
     let axis = Axis::of_slots(resolution, common_slots(&parts));
     let (groups, mut notes) =
         (merged_groups(&parts, request, budget)?, deduplicated(&parts, notes));
@@ -269,10 +264,10 @@ fn merged(
         histograms.fill(None);
         let mut bytes = 0;
         for (slots, part) in members {
-            part.merge_cells(slots, &axis, &mut cells).ok_or_else(damaged)?;
+            part.merge_cells(slots, &axis, &mut cells).ok_or_else(damaged_answer)?;
             if has_histograms {
                 let merged = part.merge_histograms(slots, &axis, &mut histograms);
-                bytes += merged.ok_or_else(damaged)?;
+                bytes += merged.ok_or_else(damaged_answer)?;
             }
         }
         budget.reserve(bytes.saturating_sub(reserved))?;

@@ -23,13 +23,11 @@ use crate::{
         ExpressionLimits, GRAPHITE, QueryError, SeriesEntry,
         cells::{axis::Axis, reader::CellReader},
         chart::{GroupPart, Part, common_slots, put_axis, put_group},
+        messages::{ask_all, damaged_answer, read_question, written},
         series::grouping::Group,
     },
     store::Store,
 };
-
-/// The memory of an answer that was read as a multiple of its text.
-const READ_MEMORY: usize = 4;
 
 /// A search for series.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -86,6 +84,12 @@ impl Search {
     }
 }
 
+impl Paths<'_> {
+    fn question(&self, ask: Ask) -> Question {
+        Question { templates: self.templates.to_vec(), ask }
+    }
+}
+
 /// Answers another node's question.
 ///
 /// # Errors
@@ -96,8 +100,7 @@ pub fn graphite_of_question(
     question: &[u8],
     limits: &ExpressionLimits<'_>,
 ) -> Result<Vec<u8>, QueryError> {
-    let invalid = || QueryError::Invalid("the question from another node is damaged".to_owned());
-    let Question { templates, ask } = serde_json::from_slice(question).map_err(|_| invalid())?;
+    let Question { templates, ask } = read_question(question)?;
     let paths = Paths { store, templates: &templates, limits };
     match ask {
         Ask::Count(search) => written(&search.found(paths)?.len()),
@@ -117,10 +120,6 @@ pub fn graphite_of_question(
             cells_here(&request, search.found(paths)?, &slots)
         }
     }
-}
-
-fn written(answer: &impl Serialize) -> Result<Vec<u8>, QueryError> {
-    serde_json::to_vec(answer).map_err(|cause| QueryError::Execution(cause.to_string()))
 }
 
 /// Returns the cells of series of this shard as bytes.
@@ -176,7 +175,7 @@ pub(super) fn lines_of_shards(
     let (now, points) = (request.now.0, request.points);
     let cells = |width_ms| {
         let slots = Slots { start, end, now, points, series, width_ms };
-        let question = question(paths, Ask::Cells { search: search.clone(), slots })?;
+        let question = written(&paths.question(Ask::Cells { search: search.clone(), slots }))?;
         let own = || cells_here(request, search.found(paths)?, &slots);
         request.limits.budget.ask_shards(GRAPHITE, &question, own)
     };
@@ -197,7 +196,7 @@ pub(super) fn lines_of_shards(
     request.lines_on(&axis, all, &mut |index, cells| {
         request.limits.budget.check()?;
         for (slots, part) in &members[index] {
-            part.merge_cells(slots, &axis, cells).ok_or_else(damaged)?;
+            part.merge_cells(slots, &axis, cells).ok_or_else(damaged_answer)?;
         }
         Ok(())
     })
@@ -205,7 +204,7 @@ pub(super) fn lines_of_shards(
 
 fn decoded(answers: &[Vec<u8>]) -> Result<Vec<Part<'_>>, QueryError> {
     let parts: Option<Vec<_>> = answers.iter().map(|answer| Part::decode(answer)).collect();
-    parts.ok_or_else(damaged)
+    parts.ok_or_else(damaged_answer)
 }
 
 /// Returns the series of all parts in order of their names.
@@ -220,7 +219,8 @@ fn found_parts<'p>(
         for group_part in &part.groups {
             let entry = &group_part.group.entry;
             let tags = entry.tags.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-            let key = SeriesKey::new(&entry.metric, tags, &KEY_LIMITS).map_err(|_| damaged())?;
+            let key =
+                SeriesKey::new(&entry.metric, tags, &KEY_LIMITS).map_err(|_| damaged_answer())?;
             paths.limits.reserve(3 * entry.bytes())?;
             let name = search.name_of(&key, paths.templates);
             let info = SeriesInfo {
@@ -297,27 +297,11 @@ pub fn list_tags(
     Ok(all)
 }
 
-fn question(paths: Paths<'_>, ask: Ask) -> Result<Vec<u8>, QueryError> {
-    written(&Question { templates: paths.templates.to_vec(), ask })
-}
-
-/// Asks all shards a question whose answers are JSON. `own` is the answer of this shard.
+/// Asks all shards a question whose answers are JSON. `own` returns the answer of this shard.
 fn ask<T: DeserializeOwned>(
     paths: Paths<'_>,
-    asked: Ask,
+    ask: Ask,
     own: impl FnOnce() -> Result<T, QueryError>,
 ) -> Result<Vec<T>, QueryError> {
-    let (budget, question) = (paths.limits.budget, question(paths, asked)?);
-    let (own, answers) = budget.beside_shards(GRAPHITE, &question, own)?;
-    let mut all = vec![own];
-    for answer in answers {
-        budget.check()?;
-        budget.reserve(READ_MEMORY * answer.len())?;
-        all.push(serde_json::from_slice(&answer).map_err(|_| damaged())?);
-    }
-    Ok(all)
-}
-
-fn damaged() -> QueryError {
-    QueryError::Busy("the answer of a shard is damaged; retry the request".to_owned())
+    ask_all(paths.limits.budget, (GRAPHITE, &paths.question(ask)), own)
 }

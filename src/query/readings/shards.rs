@@ -9,6 +9,7 @@ use crate::{
     model::{Histogram, Kind, UnixMillis, is_stale_marker},
     query::{
         ExpressionLimits, QueryError, READINGS, SeriesMatcher,
+        messages::{damaged_answer, read_question, written},
         series::sent_matchers::{SentMatcher, compiled, sent},
         wire::{count, labels, number, put_count, put_labels, put_value, take, value},
     },
@@ -49,8 +50,7 @@ pub fn each_series(
         labels_only: request.labels_only,
         now: now.0,
     };
-    let question =
-        serde_json::to_vec(&question).map_err(|cause| QueryError::Execution(cause.to_string()))?;
+    let question = written(&question)?;
     let own = || {
         let mut all = Vec::new();
         each_series_here(store, sets, request, limits, now, &mut |series| {
@@ -63,10 +63,9 @@ pub fn each_series(
     let (mut all, answers) = limits.budget.beside_shards(READINGS, &question, own)?;
     for answer in answers {
         limits.budget.check()?;
-        let damaged = || QueryError::Busy("the answer of a shard is damaged; retry".to_owned());
         let mut bytes = &answer[..];
         while !bytes.is_empty() {
-            let series = decode(&mut bytes).ok_or_else(damaged)?;
+            let series = decode(&mut bytes).ok_or_else(damaged_answer)?;
             limits.reserve(bytes_of(&series))?;
             all.push(series);
         }
@@ -115,8 +114,7 @@ pub fn readings_of_question(
     question: &[u8],
     limits: &ExpressionLimits<'_>,
 ) -> Result<Vec<u8>, QueryError> {
-    let invalid = || QueryError::Invalid("the question from another node is damaged".to_owned());
-    let question: ReadingsQuestion = serde_json::from_slice(question).map_err(|_| invalid())?;
+    let question: ReadingsQuestion = read_question(question)?;
     let set = |set: &Vec<SentMatcher>| set.iter().map(|sent| compiled(sent, limits)).collect();
     let sets: Vec<_> = question.sets.iter().map(set).collect::<Result<_, _>>()?;
     let range = UnixMillis(question.start)..UnixMillis(question.end);

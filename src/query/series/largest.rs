@@ -11,12 +11,13 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::selector::CHUNK;
 use crate::{
     model::METRIC_TAG,
-    query::{Budget, QueryError, SERIES_COUNTS},
+    query::{
+        Budget, QueryError, SERIES_COUNTS,
+        messages::{read_answer, written},
+    },
     store::Store,
 };
 
-/// The memory of an answer that was read as a multiple of its text.
-const READ_MEMORY: usize = 4;
 /// The approximate memory of a counted name, without its text.
 const NAME_BYTES: usize = 64;
 
@@ -52,12 +53,7 @@ pub fn series_counts(
     let own = || counts_and_values(store, budget);
     let ((mut whole, mut values), answers) = budget.beside_shards(SERIES_COUNTS, b"", own)?;
     for answer in answers {
-        budget.check()?;
-        budget.reserve(READ_MEMORY * answer.len())?;
-        let (other, other_values): (SeriesCounts, ValueHashes) = serde_json::from_slice(&answer)
-            .map_err(|cause| {
-                QueryError::Busy(format!("the answer of a shard is damaged: {cause}; retry"))
-            })?;
+        let (other, other_values): (SeriesCounts, ValueHashes) = read_answer(&answer, budget)?;
         whole.series += other.series;
         for (into, from) in
             [(&mut whole.metrics, other.metrics), (&mut whole.senders, other.senders)]
@@ -88,8 +84,7 @@ pub fn series_counts(
 /// When the query times out, or its memory is used up.
 pub fn series_counts_of_shard(store: &Store, budget: &Budget) -> Result<Vec<u8>, QueryError> {
     let counted = counts_and_values(store, budget)?;
-    let out =
-        serde_json::to_vec(&counted).map_err(|cause| QueryError::Execution(cause.to_string()))?;
+    let out = written(&counted)?;
     budget.reserve(out.capacity())?;
     Ok(out)
 }

@@ -17,6 +17,7 @@ use crate::{
     model::UnixMillis,
     query::{
         Budget, QueryError, SPARKLINES,
+        messages::{damaged_answer, damaged_question, read_question, written},
         wire::{count, put_count, put_text, put_value, take, text, value},
     },
     store::Store,
@@ -58,12 +59,9 @@ impl SparklineSums {
         budget: &Budget,
         question: &[u8],
     ) -> Result<Vec<u8>, QueryError> {
-        let invalid =
-            || QueryError::Invalid("the question from another node is damaged".to_owned());
-        let question: SumsQuestion = serde_json::from_slice(question).map_err(|_| invalid())?;
-        let SumsQuestion { window, from, now } = question;
+        let SumsQuestion { window, from, now } = read_question(question)?;
         if !window.is_possible() || from >= window.slots {
-            return Err(invalid());
+            return Err(damaged_question());
         }
         // The query that holds the lock may need this turn.
         budget.release_turn();
@@ -109,19 +107,16 @@ impl State {
             return Ok(SumsOfShards { sums: own()?, hosts, versions: Vec::new() });
         }
         let question = SumsQuestion { window, from, now: now.0 };
-        let question = serde_json::to_vec(&question)
-            .map_err(|cause| QueryError::Execution(cause.to_string()))?;
-        let (mut sums, answers) = budget.beside_shards(SPARKLINES, &question, own)?;
+        let (mut sums, answers) = budget.beside_shards(SPARKLINES, &written(&question)?, own)?;
         let mut versions = Vec::new();
         let mut places = hosts.iter().cloned().zip(0_usize..).collect();
         for answer in answers {
             budget.check()?;
-            let damaged = || QueryError::Busy("the answer of a shard is damaged; retry".to_owned());
             let bytes = &mut &answer[..];
-            let mut number = || take(bytes).map(u64::from_le_bytes).ok_or_else(damaged);
+            let mut number = || take(bytes).map(u64::from_le_bytes).ok_or_else(damaged_answer);
             versions.push([number()?, number()?]);
             let merged = sums.merge(bytes, (&mut hosts, &mut places), budget);
-            merged.ok_or_else(damaged)??;
+            merged.ok_or_else(damaged_answer)??;
         }
         Ok(SumsOfShards { sums, hosts, versions })
     }

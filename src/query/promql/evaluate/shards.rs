@@ -16,6 +16,7 @@ use crate::{
     query::{
         AGGREGATE, ExpressionLimits, QueryError,
         budget::cache::SeriesOfShards,
+        messages::{damaged_answer, damaged_question, written},
         promql::{
             aggregation::{PartialAggregator, is_mergeable, partial_aggregator},
             context::{Context, bounds::Bounds},
@@ -98,20 +99,18 @@ impl Evaluator<'_> {
             delayed_name_removal: self.delayed_name_removal,
             known: known.as_ref().map(|known| known.hashes()).unwrap_or_default(),
         };
-        let question = serde_json::to_vec(&question)
-            .map_err(|cause| QueryError::Execution(cause.to_string()))?;
+        let question = written(&question)?;
         let fold = || self.bounds.released(|| self.fold(aggregation, steps, context));
         let ((mut partial, read), answers) = budget.beside_shards(AGGREGATE, &question, fold)?;
-        let damaged = || QueryError::Busy("the answer of a shard is damaged; retry".to_owned());
         let states: Option<Vec<_>> =
             answers.iter().map(|bytes| ShardState::decode(bytes)).collect();
-        let states = states.ok_or_else(damaged)?;
+        let states = states.ok_or_else(damaged_answer)?;
         if read.has_histograms || states.iter().any(|state| state.has_histograms) {
             keep(Arc::new(SeriesOfShards::with_histograms()));
             return Ok(None);
         }
         let of_shards = series_of_shards(read.hashes, &states, known.as_deref());
-        let of_shards = of_shards.ok_or_else(damaged)?;
+        let of_shards = of_shards.ok_or_else(damaged_answer)?;
         self.bounds.reserve(of_shards.bytes())?;
         let is_distinct = of_shards.is_distinct();
         keep(of_shards);
@@ -121,7 +120,7 @@ impl Evaluator<'_> {
         for ShardState { annotations, state, .. } in states {
             self.notes.add_all(annotations);
             self.bounds.check_time()?;
-            partial.merge(state).ok_or_else(damaged)??;
+            partial.merge(state).ok_or_else(damaged_answer)??;
         }
         let series = partial.finish()?;
         self.bounds.check_result(series.len(), steps.count)?;
@@ -161,10 +160,6 @@ impl Evaluator<'_> {
         let ((), read) = self.selectors.of_this_shard(fold)?;
         Ok((partial, read))
     }
-}
-
-fn damaged_question() -> QueryError {
-    QueryError::Invalid("the question from another node is damaged".to_owned())
 }
 
 /// Answers another node's question for the state of an aggregation.

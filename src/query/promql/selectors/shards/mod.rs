@@ -21,6 +21,7 @@ use crate::{
     policy::query_plan::{Detail, Windows},
     query::{
         CELLS, ExpressionLimits, QueryError, SeriesMatcher,
+        messages::{damaged_answer, damaged_question, read_question, written},
         promql::{
             context::bounds::Bounds,
             value::{
@@ -103,9 +104,8 @@ pub fn cells_of_question(
     limits: &ExpressionLimits<'_>,
     now: UnixMillis,
 ) -> Result<Vec<u8>, QueryError> {
-    let invalid = || QueryError::Invalid("the question from another node is damaged".to_owned());
-    let question: CellsQuestion = serde_json::from_slice(question).map_err(|_| invalid())?;
-    let windows = question.windows().ok_or_else(invalid)?;
+    let question: CellsQuestion = read_question(question)?;
+    let windows = question.windows().ok_or_else(damaged_question)?;
     let (bounds, annotations) = (Bounds::new(limits), RefCell::new(Annotations::default()));
     let (start, times) = (question.first, QueryTimes::INSTANT);
     let query = QueryRange { start, end: start, step_ms: 0, times };
@@ -138,16 +138,12 @@ impl Selectors<'_> {
             return Ok(None);
         }
         let matchers = (request.matchers)()?;
-        let question = serde_json::to_vec(&CellsQuestion::new(request, &matchers))
-            .map_err(|cause| QueryError::Execution(cause.to_string()))?;
+        let question = written(&CellsQuestion::new(request, &matchers))?;
         let own = || self.cells_here(&ReadRequest { held: Held::All, ..*request });
         let (own, answers) = budget.beside_shards(CELLS, &question, own)?;
         let mut matrices = vec![own];
         for answer in answers {
-            let decoded = decode(&answer).ok_or_else(|| {
-                QueryError::Busy("the answer of a shard is damaged; retry".to_owned())
-            })?;
-            let (matrix, warnings) = decoded;
+            let (matrix, warnings) = decode(&answer).ok_or_else(damaged_answer)?;
             self.notes.add_all(Annotations { warnings, infos: Vec::new() });
             let cells = matrix.series.iter().map(|series| series.cells.len()).sum();
             self.bounds.count_cells(cells)?;
