@@ -1,6 +1,7 @@
 //! Accepted and rejected JSON bodies, and the locations in messages.
 
 use super::*;
+use crate::{Kind, SeriesDefinition};
 
 fn parse(text: &str) -> Result<JsonBatch, String> {
     let mut batches = decode_json(text.as_bytes(), 5).map_err(|cause| cause.to_string())?;
