@@ -224,4 +224,5 @@ def main():
         print_table(workload, pairs, peers)
 
 
-main()
+if __name__ == "__main__":
+    main()
