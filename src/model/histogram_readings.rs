@@ -154,6 +154,7 @@ impl HistogramReadings {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::counter::start_without_count;
 
     #[test]
     fn growth_is_never_negative_when_a_sender_knows_of_no_reset() {
@@ -179,15 +180,20 @@ mod tests {
             histogram.observe(2.0, count.into());
             histogram
         };
-        let grown = |start_of_first: i64| {
+        let grown_from = |start_of_first: i64, late: u32| {
             let mut readings = HistogramReadings::default();
             let first = readings.observe(UnixMillis(9000), start_of_first, &reading(9));
-            let late = readings.observe(UnixMillis(5000), 1000, &reading(4));
+            let late = readings.observe(UnixMillis(5000), 1000, &reading(late));
             let correction = late.correction.map(|(_, change)| change.count);
             [first.increase.count, late.increase.count, correction.unwrap_or_default()]
         };
-        assert_eq!(grown(1000), [9.0, 4.0, -4.0]);
+        assert_eq!(grown_from(1000, 4), [9.0, 4.0, -4.0]);
         // The growth of the first reading did not count, so its part does not count either.
-        assert_eq!(grown(0), [0.0, 0.0, 5.0]);
+        assert_eq!(grown_from(0, 4), [0.0, 0.0, 5.0]);
+        let not_counted = |start: i64| start_without_count(9000, start);
+        assert_eq!(grown_from(not_counted(1000), 4), [0.0, 0.0, 5.0]);
+        // A restart between both readings is not a clock that was set back.
+        assert_eq!(grown_from(not_counted(8000), 20), [0.0, 0.0, 9.0]);
+        assert_eq!(grown_from(not_counted(1000), 20), [0.0, 0.0, 0.0]);
     }
 }

@@ -28,6 +28,8 @@ pub(crate) struct NaiveCounter {
     final_increases: BTreeMap<i64, f64>,
     /// The time of the reading after which the clock was set back: earlier readings do not count.
     set_back_to: Option<i64>,
+    /// True if the first reading counts in full when its counter started shortly before it.
+    first_may_count: bool,
 }
 
 impl NaiveCounter {
@@ -58,19 +60,13 @@ impl NaiveCounter {
     /// started at `counts_from` or later.
     pub(crate) fn add_reading(&mut self, at: i64, value: f64, start: i64, counts_from: i64) {
         // A start at the reading or after it has no meaning.
-        let mut start = Some(start).filter(|start| *start != 0 && *start < at);
-        let too_early = at - START_COUNTS_MS - 1;
+        let start = Some(start).filter(|start| *start != 0 && *start < at);
         if let Some((newest, (latest, Some(began)))) = self.readings.last_key_value()
             && at < *newest
             && *began < at
             && *latest < value
         {
-            return self.set_back(
-                at,
-                value,
-                value - latest,
-                start.map(|start| start.min(too_early)),
-            );
+            return self.set_back(at, value, value - latest, start);
         }
         let next = self.readings.range(at + 1..).next();
         let is_contradicted =
@@ -79,19 +75,17 @@ impl NaiveCounter {
             self.final_increases.entry(at).or_default();
             return;
         }
-        let counts = match self.readings.first_key_value() {
-            None => start >= Some(counts_from),
-            Some((first_at, _)) if *first_at < at => true,
-            Some((first_at, (_, began))) => {
-                began.is_some_and(|began| began < at && first_at - began <= START_COUNTS_MS)
-            }
-        };
-        if !counts {
-            start = start.map(|start| start.min(too_early));
-        }
         if self.readings.get(&at).is_some_and(|old| (value, start) <= *old) {
             return;
         }
+        self.first_may_count = match self.readings.first_key_value() {
+            None => start >= Some(counts_from),
+            Some((first_at, _)) if *first_at < at => self.first_may_count,
+            Some((first_at, (_, began))) => {
+                let began_between = |began| began < at && first_at - began <= START_COUNTS_MS;
+                self.first_may_count && began.is_some_and(began_between)
+            }
+        };
         self.readings.insert(at, (value, start));
         self.rates.extend(self.rate(at).map(|rate| (at, rate)));
         if let Some((after, _)) = self.readings.range(at + 1..).next() {
@@ -124,6 +118,7 @@ impl NaiveCounter {
         self.final_increases = self.increases();
         *self.final_increases.entry(at).or_default() += grown;
         self.readings = BTreeMap::from([(at, (value, start))]);
+        self.first_may_count = false;
         self.set_back_to = Some(at);
     }
 
@@ -144,8 +139,7 @@ impl NaiveCounter {
         let (value, start) = self.readings[&at];
         let Some((before_at, (before, before_start))) = self.readings.range(..at).next_back()
         else {
-            let counts = start.is_some_and(|start| at - start <= START_COUNTS_MS);
-            return (value, if counts { 0.0 } else { value });
+            return (value, if self.counts_from(at).is_some() { 0.0 } else { value });
         };
         let began = start.is_some_and(|start| {
             start > *before_at || start == *before_at && before_start.is_some()
@@ -153,10 +147,16 @@ impl NaiveCounter {
         (value, if began || value < *before { 0.0 } else { *before })
     }
 
+    /// Returns the start from which the first reading, at this time, counts in full, if it does.
+    fn counts_from(&self, at: i64) -> Option<i64> {
+        let start = self.readings[&at].1.filter(|start| at - start <= START_COUNTS_MS);
+        start.filter(|_| self.first_may_count)
+    }
+
     fn rate(&self, at: i64) -> Option<f64> {
         let since = match self.readings.range(..at).next_back() {
             Some((before, _)) => *before,
-            None => self.readings[&at].1.filter(|start| at - start <= START_COUNTS_MS)?,
+            None => self.counts_from(at)?,
         };
         Some(self.increase(at) / ((at - since) as f64 / 1000.0))
     }

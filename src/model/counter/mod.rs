@@ -38,7 +38,7 @@ pub mod spread;
 mod tests;
 mod times;
 
-pub use reading::{Reading, START_COUNTS_MS};
+pub use reading::{Reading, START_COUNTS_MS, start_without_count};
 pub use remembered::{LATEST_KEPT, RememberedReading, RememberedReadings};
 pub use times::READINGS_MAX;
 
@@ -129,7 +129,8 @@ impl SeriesState {
     }
 
     /// Adds one sample. `start` is the start of a counter, 0 if unknown; a counter's first reading
-    /// counts whole if the start is at most [`START_COUNTS_MS`] earlier.
+    /// counts whole if the start is at most [`START_COUNTS_MS`] earlier, and not from
+    /// [`start_without_count`].
     pub fn observe(
         &mut self,
         at: UnixMillis,

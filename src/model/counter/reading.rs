@@ -5,6 +5,11 @@
 /// at a start only where its head still accepts samples, about an hour back.
 pub const START_COUNTS_MS: i64 = 3_600_000;
 
+/// The distance by which a start is moved into the past when its reading does not count whole,
+/// although the counter began at most [`START_COUNTS_MS`] before the reading: 557 years. The real
+/// start still tells a reset from a clock that was set back.
+const NOT_COUNTED_MS: i64 = 1 << 44;
+
 /// A reading of a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Reading {
@@ -12,8 +17,14 @@ pub struct Reading {
     pub at: i64,
     /// The value of the counter.
     pub value: f64,
-    /// The age of the counter at the reading, in milliseconds; 0 if unknown.
+    /// The age of the counter at the reading, in milliseconds; 0 if unknown. `NOT_COUNTED_MS` is
+    /// added to an age of at most [`START_COUNTS_MS`] if the reading does not count whole.
     pub age: i64,
+}
+
+/// Returns the start that a counter's reading at `at` has when the reading does not count whole.
+pub fn start_without_count(at: i64, start: i64) -> i64 {
+    at.saturating_sub(Reading::new(at, 0.0, start).without_count().age)
 }
 
 impl Reading {
@@ -25,15 +36,27 @@ impl Reading {
         Self { at, value, age }
     }
 
-    /// Returns the reading with a start that is too old for the reading to count whole.
+    /// Returns the reading with a mark, so that it does not count whole; its start stays known.
     pub(crate) fn without_count(self) -> Self {
-        let age = if self.age == 0 { 0 } else { self.age.max(START_COUNTS_MS + 1) };
-        Self { age, ..self }
+        let mark = if self.counts_whole() { NOT_COUNTED_MS } else { 0 };
+        Self { age: self.age + mark, ..self }
+    }
+
+    /// Returns true when the reading has the mark of `without_count`.
+    #[inline]
+    pub(super) fn is_without_count(&self) -> bool {
+        (1..=START_COUNTS_MS).contains(&self.age.saturating_sub(NOT_COUNTED_MS))
+    }
+
+    /// Returns the age of the counter without the mark of `without_count`.
+    #[inline]
+    pub(super) fn real_age(&self) -> i64 {
+        if self.is_without_count() { self.age - NOT_COUNTED_MS } else { self.age }
     }
 
     /// Returns true when the counter began before the time `at`, which lies before the reading.
     pub(crate) fn began_before(&self, at: i64) -> bool {
-        self.age > self.at.saturating_sub(at)
+        self.real_age() > self.at.saturating_sub(at)
     }
 
     /// Returns the growth since the previous reading in time, or since the counter began.
@@ -69,14 +92,14 @@ impl Reading {
     /// Returns true when the start shows that the counter was reset since a previous reading.
     #[inline]
     pub(crate) fn restarted_since(&self, before: &Self) -> bool {
-        let passed = self.at.saturating_sub(before.at);
-        self.age != 0 && (self.age < passed || self.age == passed && before.age != 0)
+        let (age, passed) = (self.real_age(), self.at.saturating_sub(before.at));
+        age != 0 && (age < passed || age == passed && before.age != 0)
     }
 
     /// Returns true when this reading counts instead of another one at the same time: the larger
     /// value wins, then the later start, so that the order of arrival does not matter.
     pub(super) fn outranks(&self, other: &Self) -> bool {
-        let start = |reading: &Self| if reading.age == 0 { i64::MIN } else { -reading.age };
+        let start = |reading: &Self| if reading.age == 0 { i64::MIN } else { -reading.real_age() };
         let by_value = self.value.total_cmp(&other.value);
         by_value.then_with(|| start(self).cmp(&start(other))).is_gt()
     }

@@ -43,7 +43,7 @@ pub(super) struct Contribution {
 pub struct RememberedReadings {
     at: Times,
     value: [f64; READINGS_MAX],
-    /// The ages as in [`Reading`]; `u32::MAX` for longer ages.
+    /// The ages as in [`Reading`], without marks; `u32::MAX` for longer ages.
     age: [u32; READINGS_MAX],
     /// The estimated interval between readings, `u32::MAX` if unknown. It falls at once and rises
     /// slowly, so that a gap hardly changes it.
@@ -55,6 +55,9 @@ pub struct RememberedReadings {
     head: u8,
     /// One bit per index; see [`RememberedReading::after_forgotten`].
     after_forgotten: u8,
+    /// True when the first reading, at index 0, has the mark of [`Reading::without_count`]. The
+    /// marks of other readings have no effect.
+    is_first_without_count: bool,
 }
 
 const _: () = assert!(READINGS_MAX == u8::BITS as usize && size_of::<RememberedReadings>() <= 160);
@@ -71,6 +74,7 @@ impl RememberedReadings {
             base: 0,
             head: 0,
             after_forgotten: 0,
+            is_first_without_count: reading.is_without_count(),
         };
         first.set(0, reading);
         first
@@ -296,6 +300,8 @@ impl RememberedReadings {
     /// Replaces all readings; `readings` is ordered by time.
     fn replace_all(&mut self, readings: &[RememberedReading]) {
         self.after_forgotten = 0;
+        self.is_first_without_count =
+            readings.first().is_some_and(|remembered| remembered.reading.is_without_count());
         for (index, remembered) in readings.iter().enumerate() {
             self.set(index, remembered.reading);
             self.after_forgotten |= u8::from(remembered.after_forgotten) << index;
@@ -310,7 +316,7 @@ impl RememberedReadings {
     fn set(&mut self, index: usize, reading: Reading) {
         self.at.set(index, reading.at);
         self.value[index] = reading.value;
-        self.age[index] = u32::try_from(reading.age).unwrap_or(u32::MAX);
+        self.age[index] = u32::try_from(reading.real_age()).unwrap_or(u32::MAX);
     }
 
     #[inline]
@@ -320,7 +326,8 @@ impl RememberedReadings {
             u32::MAX => i64::MAX,
             age => i64::from(age),
         };
-        Reading { at: self.at.get(index), value: self.value[index], age }
+        let reading = Reading { at: self.at.get(index), value: self.value[index], age };
+        if index == 0 && self.is_first_without_count { reading.without_count() } else { reading }
     }
 }
 

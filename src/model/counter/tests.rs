@@ -42,13 +42,28 @@ fn total(readings: &[SentReading]) -> f64 {
     values(readings).iter().sum()
 }
 
-/// Checks the cells against the naive model, including the smallest and largest rates.
+/// Returns the readings, the first of which does not count whole.
+fn first_without_count(readings: &[SentReading]) -> Vec<SentReading> {
+    let mut readings = readings.to_vec();
+    if let Some((at, _, start)) = readings.first_mut() {
+        *start = start_without_count(*at, *start);
+    }
+    readings
+}
+
+/// Checks the cells against the naive model, including the smallest and largest rates, whether the
+/// first reading counts whole or not.
 fn check(readings: &[SentReading]) {
+    check_from(readings, readings, i64::MIN);
+    check_from(readings, &first_without_count(readings), i64::MAX);
+}
+
+fn check_from(readings: &[SentReading], marked: &[SentReading], counts_from: i64) {
     let mut model = NaiveCounter::default();
     for (at, value, start) in readings {
-        model.add_reading(*at, *value, *start, i64::MIN);
+        model.add_reading(*at, *value, *start, counts_from);
     }
-    let cells = cells(readings);
+    let cells = cells(marked);
     let sums: BTreeMap<_, _> = cells.iter().map(|(at, cell)| (*at, cell.sum)).collect();
     assert_eq!(sums, model.increases(), "{readings:?}");
     for (at, cell) in cells {
@@ -154,6 +169,34 @@ fn a_counter_continues_when_the_clock_of_its_sender_is_set_back() {
     let one = [(1000, 5.0, 1), (3000, 9.0, 1), (5000, 20.0, 1), (2000, 12.0, 1)];
     assert_eq!(values(&one), [5.0, 0.0, 4.0, 11.0]);
     check(&one);
+}
+
+#[test]
+fn a_late_reading_from_before_a_restart_is_no_clock_that_was_set_back() {
+    // The counter restarted at 90 s; its sender took another reading at 95 s, so the first reading
+    // of the series does not count whole.
+    let restarted = (100 * SECOND, 50.0, 90 * SECOND);
+    for start_before in [0, SECOND] {
+        let before = (80 * SECOND, 1e6, start_before);
+        let late = first_without_count(&[restarted, before]);
+        assert_eq!(values(&late), [0.0, 50.0]);
+        assert_eq!(total(&first_without_count(&[before, restarted])), 50.0);
+    }
+    // A counter that began before both readings continues when the clock was set back.
+    let set_back = (80 * SECOND, 60.0, 70 * SECOND);
+    assert_eq!(total(&first_without_count(&[(100 * SECOND, 50.0, 70 * SECOND), set_back])), 10.0);
+    // A late reading from after a restart, which does not count whole either, shows the restart.
+    let readings = [(60, 1000.0, 0), (80, 30.0, 70), (100, 50.0, 0)];
+    let [first, second, third] = readings.map(|(at, v, start)| (at * SECOND, v, start * SECOND));
+    assert_eq!(values(&[third, second, first]), [0.0, 30.0, 20.0]);
+}
+
+#[test]
+fn a_start_of_former_records_that_does_not_count_means_what_it_meant() {
+    let former = |at: i64| at - START_COUNTS_MS - 1;
+    let first = (100 * SECOND, 50.0, former(100 * SECOND));
+    assert_eq!(values(&[first, (110 * SECOND, 57.0, 90 * SECOND)]), [0.0, 7.0]);
+    assert_eq!(values(&[first, (80 * SECOND, 60.0, 0)]), [10.0, 0.0]);
 }
 
 #[test]
@@ -299,6 +342,29 @@ proptest! {
             blocks.chunks_exact_mut(2).for_each(<[_]>::reverse);
         }
         check(&blocks.concat());
+    }
+
+    #[test]
+    fn restarts_with_known_starts_give_the_same_total_in_every_order(
+        steps in prop::collection::vec((1..9_i64, any::<bool>(), 0..20_u32), 1..=READINGS_MAX),
+        has_starts: bool,
+        seed: u64,
+    ) {
+        let (mut at, mut value, mut start) = (1000 * SECOND, 0.0, 900 * SECOND);
+        let mut in_order = Vec::new();
+        for (passed, restarts, grown) in steps {
+            if restarts {
+                (start, value) = (at + passed * SECOND / 2, 0.0);
+            }
+            at += passed * SECOND;
+            value += f64::from(grown);
+            in_order.push((at, value, if has_starts { start } else { 0 }));
+        }
+        let mut shuffled = in_order.clone();
+        fastrand::Rng::with_seed(seed).shuffle(&mut shuffled);
+        let without_count = |readings: &[SentReading]| total(&first_without_count(readings));
+        prop_assert_eq!(without_count(&shuffled), without_count(&in_order));
+        prop_assert!(total(&shuffled) <= total(&in_order));
     }
 
     #[test]

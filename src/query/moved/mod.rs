@@ -1,8 +1,9 @@
 //! The series that moved: each series of a selection during a stretch of time, compared with the
 //! same length of time before.
 //!
-//! One series is read at a time, and only the series that moved most are kept, so the memory does
-//! not depend on the number of series. Must never know: HTTP, what is drawn.
+//! One series is read at a time, and only the series that moved most are kept. Therefore the number
+//! of series is not limited: the budget's time and memory are the only bounds. Must never know:
+//! HTTP, what is drawn.
 
 mod score;
 mod shards;
@@ -21,7 +22,6 @@ use crate::{
         cells::axis::{Axis, AxisRequest},
         cells::coverage::coverage,
         cells::reader::CellReader,
-        series::selector::{check_count, series_max},
     },
     store::Store,
 };
@@ -34,8 +34,6 @@ const TOP_DEFAULT: usize = 24;
 const TOP_MAX: usize = 200;
 /// Maximum number of slots of a series; more do not change the score.
 const SLOTS_MAX: usize = 120;
-/// Minimum number of slots of a series, for a score that means something.
-const SLOTS_MIN: usize = 12;
 /// Number of series whose newest samples are requested together.
 const SERIES_AT_A_TIME: usize = 4096;
 
@@ -116,8 +114,7 @@ impl MovedRequest {
 /// Ranks the series of a selection by how much they moved.
 ///
 /// # Errors
-/// When the stretch is too short or not kept, too many series match, the budget is used up, or the
-/// store cannot be read.
+/// When the stretch is too short or not kept, the budget is used up, or the store cannot be read.
 pub fn moved(
     store: &Store,
     budget: &Budget,
@@ -127,8 +124,7 @@ pub fn moved(
 ) -> Result<MovedAnswer, QueryError> {
     let times = request.times(now)?;
     let ids = active_series(store, budget, &request.selector, times.before)?;
-    let whole = (ids.len(), &Resolution::Auto);
-    ranked((store, budget), (request, ids, whole), times, limits, now)
+    ranked((store, budget), (request, ids, &Resolution::Auto), times, limits, now)
 }
 
 /// The start of the time before the stretch, the start and the end of the stretch.
@@ -139,19 +135,17 @@ struct Times {
     end: UnixMillis,
 }
 
-/// Ranks series of a selection with a number of series on all shards, and a resolution.
+/// Ranks series of a selection with a resolution.
 fn ranked(
     (store, budget): (&Store, &Budget),
-    (request, ids, (total, resolution)): (&MovedRequest, Vec<SeriesId>, (usize, &Resolution)),
+    (request, ids, resolution): (&MovedRequest, Vec<SeriesId>, &Resolution),
     Times { before, start, end }: Times,
     limits: &QueryLimits,
     now: UnixMillis,
 ) -> Result<MovedAnswer, QueryError> {
     let range = before..end;
-    check_count(total, series_max(limits, true))?;
-    let slots = slots_per_series(total, limits)?;
     let coverage = coverage(store, &ids, &range, now);
-    let axis = plan(&coverage, (&range, resolution), (total, slots), limits)?;
+    let axis = plan(&coverage, (&range, resolution), limits)?;
     let mut comparison = Comparison::new(&axis, start, now)?;
     let mut ranking = Ranking { top: request.top, moved: 0, best: Vec::new() };
     let mut cells = vec![Cell::EMPTY; axis.len()];
@@ -208,31 +202,18 @@ fn active_series(
     Ok(active)
 }
 
-/// Returns the number of slots of each series, so that all series together stay within the limit.
-fn slots_per_series(series: usize, limits: &QueryLimits) -> Result<usize, QueryError> {
-    let slots = limits.points_max / series.max(1);
-    if slots < SLOTS_MIN {
-        return Err(QueryError::TooMuch(format!(
-            "{series} series of {SLOTS_MIN} slots exceed the {} slots that a query may read: add \
-             tags, or raise limits.query_points_max",
-            limits.points_max
-        )));
-    }
-    Ok(slots.min(SLOTS_MAX))
-}
-
 fn plan(
     coverage: &Coverage<'_>,
     (range, resolution): (&Range<UnixMillis>, &Resolution),
-    (series, slots): (usize, usize),
     limits: &QueryLimits,
 ) -> Result<Axis, QueryError> {
     let request = AxisRequest {
         resolution,
         range,
         zone: None,
-        points: Some(slots),
-        series,
+        points: Some(SLOTS_MAX),
+        // The limit of slots applies to one series, because one is in memory at a time.
+        series: 1,
         lines: 1,
         readings: None,
     };

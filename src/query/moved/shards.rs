@@ -1,8 +1,8 @@
 //! The series that moved in a store with several shards: each shard ranks its series over the same
 //! slots, and the best of all are ranked.
 //!
-//! First, each shard counts its series, because the width of the slots depends on all series. Must
-//! never know: where the shards are.
+//! First, each shard counts its series, because a shard without series has no answer, unless all
+//! shards have none. Must never know: where the shards are.
 
 use serde::{Deserialize, Serialize};
 
@@ -62,8 +62,7 @@ pub fn moved_step(
     let ranked = match step {
         MovedStep::Rank { total, resolution } if series > 0 || *total == 0 => {
             let Ok(resolution) = resolution.parse();
-            let whole = (*total, &resolution);
-            Some(ranked((store, budget), (request, ids, whole), times, limits, now)?)
+            Some(ranked((store, budget), (request, ids, &resolution), times, limits, now)?)
         }
         MovedStep::Count | MovedStep::Rank { .. } => None,
     };
@@ -77,7 +76,7 @@ type AskStep<'a> = dyn Fn(&MovedStep) -> Result<Vec<MovedPart>, QueryError> + 'a
 /// resolutions, all use the coarsest one. A series of two shards is two series.
 ///
 /// # Errors
-/// When a shard does not answer, too many series match, or the budget is used up.
+/// When a shard does not answer, or the budget is used up.
 pub fn moved_of_shards(
     request: &MovedRequest,
     ask: &AskStep<'_>,

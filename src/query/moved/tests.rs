@@ -115,21 +115,21 @@ fn a_stretch_needs_three_slots_on_each_side() {
 }
 
 #[test]
-fn many_series_have_wider_slots_and_too_many_are_refused() {
+fn the_number_of_series_is_limited_by_the_budget_alone() {
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender) = setup::open(dir.path(), UnixMillis(FIRST));
     store_host(&store, &mut appender, "db", true);
     let request = MovedRequest::new(tagged("db"), STRETCH, None).unwrap();
-    let within = |points_max: usize| {
-        let limits = QueryLimits { points_max, ..LIMITS };
+    let within = |series_max: usize, points_max: usize| {
+        let limits = QueryLimits { series_max, points_max, ..LIMITS };
         moved(&store, &Budget::UNLIMITED, &request, &limits, STRETCH.end)
     };
-    assert_eq!(within(6 * 24).unwrap().resolution, "5m");
-    assert_eq!(within(6 * 24).unwrap().moved, 4);
-    assert!(matches!(within(6 * SLOTS_MIN - 1), Err(QueryError::TooMuch(_))));
-    let limits = QueryLimits { series_max: 5, ..LIMITS };
-    let refused = moved(&store, &Budget::UNLIMITED, &request, &limits, STRETCH.end);
-    assert!(refused.unwrap_err().to_string().contains("query_points_max"));
+    // All series have more slots than a query may hold, and one has not.
+    let all = within(1, SLOTS_MAX).unwrap();
+    assert_eq!((all.compared, all.moved, &*all.resolution), (6, 4, "1m"));
+    let wider = within(1, SLOTS_MAX - 1).unwrap();
+    assert_eq!((wider.moved, &*wider.resolution), (4, "5m"));
+    assert!(matches!(within(1, 1), Err(QueryError::TooMuch(_))));
     let small = Budget::of_memory(1000);
     let refused = moved(&store, &small, &request, &LIMITS, STRETCH.end);
     assert!(matches!(refused, Err(QueryError::Busy(_))), "{refused:?}");

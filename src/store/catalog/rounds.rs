@@ -12,7 +12,9 @@ use std::{
 };
 
 use crate::model::{
-    AcceptedBatch, Kind, SeriesId, UnixMillis, counter::START_COUNTS_MS, is_stale_marker,
+    AcceptedBatch, Kind, SeriesId, UnixMillis,
+    counter::{START_COUNTS_MS, start_without_count},
+    is_stale_marker,
 };
 use crate::store::states::SeriesStates;
 
@@ -75,9 +77,9 @@ impl Rounds {
     }
 }
 
-/// Replaces the start of each first reading that does not count, in batches that are accepted
-/// together, by an early start that never counts. A replay of the journal, which may already know
-/// later samples of some series, therefore decides nothing.
+/// Marks the start of each first reading that does not count, in batches that are accepted
+/// together. A replay of the journal, which may already know later samples of some series,
+/// therefore decides nothing.
 pub(super) fn settle(
     batches: &mut Cow<'_, [AcceptedBatch]>,
     (is_accepted, has_start): (impl Fn(usize) -> bool, impl Fn(SeriesId) -> bool),
@@ -133,7 +135,7 @@ fn settled(
         if !has_start(*series) || start < rounds.counts_from(at, slot_start(*series, at)) {
             let all = || (0..batch.series.len()).map(|index| batch.start(index)).collect();
             let starts = starts.get_or_insert_with(all);
-            starts[index] = at.0.saturating_sub(START_COUNTS_MS + 1);
+            starts[index] = start_without_count(at.0, start);
         }
     }
     starts

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::model::counter::start_without_count;
 
 /// The properties of a series, from which the values of its readings follow.
 #[derive(Debug, Clone, Copy)]
@@ -18,7 +19,8 @@ struct Profile {
 fn profiles() -> impl Strategy<Value = Vec<Profile>> {
     let kind = prop::sample::select(Kind::OF_NUMBERS.to_vec());
     let scale = prop::sample::select(vec![1.0, -1.0, 0.01, 1e-3, 0.1, 1e12, f64::NAN]);
-    let start = prop::sample::select(vec![0, 7, 60_000, i64::MIN / 2]);
+    let not_counted = start_without_count(8, 7);
+    let start = prop::sample::select(vec![0, 7, not_counted, 60_000, i64::MIN / 2]);
     let apart_ms = prop_oneof![3 => Just(0), 1 => 0..500_i64];
     let profile = (kind, scale, start, apart_ms, any::<Option<u16>>());
     let profile = profile.prop_map(|(kind, scale, start, apart_ms, ended)| Profile {
