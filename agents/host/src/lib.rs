@@ -19,6 +19,7 @@ mod nfs;
 mod pressure;
 mod processes;
 mod raid;
+mod smart;
 mod stat;
 mod systemd;
 mod tcp;
@@ -33,8 +34,16 @@ use granary_agent_kit::{SideBySide, Source, SourceError};
 
 use crate::host::Host;
 
-/// The names of the sources that may block.
-const MAY_BLOCK: [&str; 5] = ["filesystem", "clock", "temperature", "cgroups", "systemd"];
+/// The sources that may block, with their intervals in milliseconds. The time of every round is a
+/// multiple of one millisecond.
+const MAY_BLOCK: [(&str, u64); 6] = [
+    ("filesystem", 1),
+    ("clock", 1),
+    ("temperature", 1),
+    ("cgroups", 1),
+    ("systemd", systemd::INTERVAL_MS),
+    ("smart", 1),
+];
 /// The time that a round waits for the sources that may block.
 const DEADLINE: Duration = Duration::from_secs(1);
 
@@ -63,12 +72,15 @@ pub fn sources(
 /// round skips such a source when it takes too long. The other sources only read memory and are
 /// sampled directly.
 fn with_threads(sources: Vec<Box<dyn Source + Send>>) -> io::Result<Vec<Box<dyn Source>>> {
-    let (slow, quick): (Vec<_>, Vec<_>) =
-        sources.into_iter().partition(|source| MAY_BLOCK.contains(&source.name()));
-    let mut all: Vec<Box<dyn Source>> = Vec::new();
-    all.push(Box::new(SideBySide::new("slow", DEADLINE, slow)?));
-    all.extend(quick.into_iter().map(|source| -> Box<dyn Source> { source }));
-    Ok(all)
+    let (mut slow, mut quick) = (Vec::new(), Vec::<Box<dyn Source>>::new());
+    for source in sources {
+        match MAY_BLOCK.iter().find(|(name, _)| *name == source.name()) {
+            Some((_, interval_ms)) => slow.push((Duration::from_millis(*interval_ms), source)),
+            None => quick.push(source),
+        }
+    }
+    let slow: Box<dyn Source> = Box::new(SideBySide::with_intervals("slow", DEADLINE, slow)?);
+    Ok(std::iter::once(slow).chain(quick).collect())
 }
 
 /// Returns all sources, with the requested processes.
@@ -104,10 +116,11 @@ fn standard_sources(host: &Arc<Host>) -> Vec<Box<dyn Source + Send>> {
         Box::new(clock::Clock::new(Arc::clone(host))),
         Box::new(temperature::Temperature::new(Arc::clone(host))),
         Box::new(cgroups::Cgroups::new(Arc::clone(host))),
-        Box::new(systemd::Systemd::new(Arc::clone(host))),
+        Box::new(systemd::Systemd(Arc::clone(host))),
         Box::new(raid::Raid(Arc::clone(host))),
         Box::new(zfs::Zfs(Arc::clone(host))),
         Box::new(nfs::Nfs(Arc::clone(host))),
+        Box::new(smart::Smart::new(Arc::clone(host))),
     ]
 }
 

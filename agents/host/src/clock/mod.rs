@@ -1,93 +1,58 @@
-//! The system clock compared with NTP, as chrony's daemon reports it on the loopback interface, or
-//! systemd's NTP client by a file.
-//!
-//! The kernel's own estimate needs a system call (adjtimex) that no library of this workspace wraps
-//! and that the sandbox of the unit forbids; with chrony, its offset is constantly zero.
+//! The system clock compared with NTP: as chrony's daemon reports it, else by the kernel's own
+//! estimate, else by the file of systemd's NTP client.
 
-use std::{
-    net::{Ipv4Addr, SocketAddr, UdpSocket},
-    path::PathBuf,
-    sync::Arc,
-    time::Duration,
-};
+mod chrony;
+mod kernel;
 
-use granary_agent_kit::{Readings, Source, SourceError, Stopwatch};
+use std::{path::PathBuf, sync::Arc};
 
+use granary_agent_kit::{Readings, Source, SourceError};
+
+use self::chrony::Chrony;
 use crate::host::Host;
 
 /// The file that systemd's NTP client creates when the clock is synchronized.
 const TIMESYNC_FILE: &str = "/run/systemd/timesync/synchronized";
-/// The port of chrony's commands; reading the state needs no privilege on the loopback interface.
-const PORT: u16 = 323;
-/// The time limit of a response.
-const TIMEOUT: Duration = Duration::from_millis(200);
-/// The length of the request and of the response, which are equal.
-const MESSAGE_BYTES: usize = 104;
-/// The version of the protocol, since chrony 1.30.
-const VERSION: u8 = 6;
-const REQUEST: u8 = 1;
-const RESPONSE: u8 = 2;
-/// The command "tracking" and its response.
-const TRACKING: u16 = 33;
-const TRACKING_RESPONSE: u16 = 5;
-/// The leap status of a clock that is not synchronized.
-const UNSYNCHRONIZED: u16 = 3;
 
 /// The source of the metrics of the clock.
 #[derive(Debug)]
 pub(crate) struct Clock {
     host: Arc<Host>,
-    /// The address of chrony.
-    address: SocketAddr,
-    sequence: u32,
+    chrony: Chrony,
+    /// True when the process may ask the kernel.
+    may_ask_kernel: bool,
     timesync_file: PathBuf,
 }
 
-/// The state of the clock.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Tracking {
-    is_synchronized: bool,
-    stratum: u16,
-    /// The seconds by which the clock is behind NTP.
+/// The distance of the clock from NTP, in seconds.
+struct Distance {
+    /// Positive when the clock is behind.
     offset: f64,
-    root_delay: f64,
-    root_dispersion: f64,
+    estimated_error: f64,
+    maximum_error: f64,
 }
 
 impl Clock {
     pub(crate) fn new(host: Arc<Host>) -> Self {
-        let (address, timesync_file) = ((Ipv4Addr::LOCALHOST, PORT).into(), TIMESYNC_FILE.into());
-        Self { host, address, sequence: 0, timesync_file }
+        let may_ask_kernel = kernel::is_permitted(&host.proc);
+        let (chrony, timesync_file) = (Chrony::of_this_machine(), TIMESYNC_FILE.into());
+        Self { host, chrony, may_ask_kernel, timesync_file }
     }
 
-    /// Returns the state, or `None` without chrony.
-    fn request(&mut self) -> Result<Option<Tracking>, SourceError> {
-        self.sequence = self.sequence.wrapping_add(1);
-        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
-        socket.connect(self.address)?;
-        let clock = Stopwatch::start();
-        // Without a listener, the kernel refuses the request or the response.
-        if socket.send(&encode(self.sequence)).is_err() {
-            return Ok(None);
-        }
-        let mut response = [0; MESSAGE_BYTES];
-        loop {
-            let time_left = clock.left_of(TIMEOUT);
-            if time_left.is_zero() {
-                return Err(format!("chrony did not answer within {TIMEOUT:?}").into());
-            }
-            socket.set_read_timeout(Some(time_left))?;
-            match socket.recv(&mut response) {
-                Ok(length) => {
-                    let response = response.get(..length).unwrap_or_default();
-                    if let Some(tracking) = decode(response, self.sequence)? {
-                        return Ok(Some(tracking));
-                    }
-                }
-                Err(cause) if cause.kind() == std::io::ErrorKind::WouldBlock => {}
-                Err(cause) if cause.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(_) => return Ok(None),
-            }
+    /// Adds the state of the clock. Without a source of time, the distance is a constant.
+    fn push(&self, is_synchronized: bool, distance: Option<&Distance>, readings: &mut Readings) {
+        let level = f64::from(u8::from(is_synchronized));
+        self.host.gauges(readings, "", [("system_clock_synchronized", level)]);
+        if let Some(distance) = distance.filter(|_| is_synchronized) {
+            self.host.gauges(
+                readings,
+                "seconds",
+                [
+                    ("system_clock_offset", distance.offset),
+                    ("system_clock_estimated_error", distance.estimated_error),
+                    ("system_clock_maximum_error", distance.maximum_error),
+                ],
+            );
         }
     }
 }
@@ -98,107 +63,43 @@ impl Source for Clock {
     }
 
     fn sample(&mut self, _now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
-        let host = Arc::clone(&self.host);
-        let Some(tracking) = self.request()? else {
-            // With another NTP client, the state is unknown.
-            if self.timesync_file.parent().is_some_and(std::path::Path::exists) {
-                let is_synchronized = f64::from(u8::from(self.timesync_file.exists()));
-                host.gauges(readings, "", [("system_clock_synchronized", is_synchronized)]);
+        // The kernel's offset is constantly zero with chrony.
+        if let Some(tracking) = self.chrony.request()? {
+            let estimated_error = tracking.root_dispersion + tracking.root_delay / 2.0;
+            let maximum_error = estimated_error + tracking.offset.abs();
+            let distance = Distance { offset: tracking.offset, estimated_error, maximum_error };
+            self.push(tracking.is_synchronized, Some(&distance), readings);
+            if tracking.is_synchronized {
+                let stratum = f64::from(tracking.stratum);
+                self.host.gauges(readings, "", [("system_clock_stratum", stratum)]);
             }
-            return Ok(());
-        };
-        let is_synchronized = f64::from(u8::from(tracking.is_synchronized));
-        host.gauges(readings, "", [("system_clock_synchronized", is_synchronized)]);
-        // Without a source, the other values are constants.
-        if tracking.is_synchronized {
-            let estimated = tracking.root_dispersion + tracking.root_delay / 2.0;
-            host.gauges(readings, "", [("system_clock_stratum", f64::from(tracking.stratum))]);
-            host.gauges(
-                readings,
-                "seconds",
-                [
-                    ("system_clock_offset", tracking.offset),
-                    ("system_clock_estimated_error", estimated),
-                    ("system_clock_maximum_error", estimated + tracking.offset.abs()),
-                ],
-            );
+        } else if let Some(state) = self.may_ask_kernel.then(kernel::state).flatten() {
+            self.push(state.is_synchronized, Some(&state.distance), readings);
+        } else if self.timesync_file.parent().is_some_and(std::path::Path::exists) {
+            // With another NTP client, the state is unknown.
+            self.push(self.timesync_file.exists(), None, readings);
         }
         Ok(())
     }
 }
 
-fn encode(sequence: u32) -> [u8; MESSAGE_BYTES] {
-    let mut message = [0; MESSAGE_BYTES];
-    message[0] = VERSION;
-    message[1] = REQUEST;
-    message[4..6].copy_from_slice(&TRACKING.to_be_bytes());
-    message[8..12].copy_from_slice(&sequence.to_be_bytes());
-    message
-}
-
-/// Returns the state in a response, or `None` for the response to another request.
-///
-/// # Errors
-/// chrony refuses the request.
-fn decode(message: &[u8], sequence: u32) -> Result<Option<Tracking>, SourceError> {
-    let u16_at = |at: usize| number_at::<2>(message, at).map(u16::from_be_bytes);
-    let number = number_at::<4>(message, 16).map(u32::from_be_bytes);
-    let is_own = matches!(message, [VERSION, RESPONSE, ..]) && number == Some(sequence);
-    if !is_own || u16_at(4) != Some(TRACKING) {
-        return Ok(None);
-    }
-    if let Some(status) = u16_at(8).filter(|status| *status != 0) {
-        return Err(format!("chrony refused the command tracking with status {status}").into());
-    }
-    if u16_at(6) != Some(TRACKING_RESPONSE) || message.len() < MESSAGE_BYTES {
-        return Err("chrony answered in an unknown format".into());
-    }
-    let float_at = |at: usize| number_at(message, at).map_or(0.0, float);
-    Ok(Some(Tracking {
-        is_synchronized: u16_at(54) != Some(UNSYNCHRONIZED),
-        stratum: u16_at(52).unwrap_or_default(),
-        offset: float_at(68),
-        root_delay: float_at(92),
-        root_dispersion: float_at(96),
-    }))
-}
-
-fn number_at<const N: usize>(message: &[u8], at: usize) -> Option<[u8; N]> {
-    message.get(at..at + N)?.try_into().ok()
-}
-
-/// Returns a number in chrony's format: 7 bits of a signed exponent, 25 bits of a signed
-/// coefficient.
-fn float(bytes: [u8; 4]) -> f64 {
-    let bits = i32::from_be_bytes(bytes);
-    let (exponent, coefficient) = (bits >> 25, (bits << 7) >> 7);
-    f64::from(coefficient) * f64::from(exponent - 25).exp2()
-}
-
 #[cfg(test)]
 mod tests {
-    use std::{collections::BTreeMap, thread};
+    use std::{
+        collections::BTreeMap,
+        net::{SocketAddr, UdpSocket},
+        thread,
+    };
 
-    use proptest::prelude::*;
-
-    use super::*;
-
-    /// The response of chrony 4.3 to request 7: a clock that is 0.25 s behind a server of stratum 8.
-    const RESPONSE_HEX: &str = "\
-        060200000021000500000000000000000000000700000000000000007f0000017f00000100000000\
-        00000000000000000001000000090000000000006b09a71d36933a4efeffffb8d17a8ec4d4f52569\
-        f57f6a89eb1edd81fa80dc49e0ddff02d8fed0f104823906";
-
-    fn response() -> Vec<u8> {
-        let digits: Vec<char> = RESPONSE_HEX.chars().collect();
-        let byte = |pair: &[char]| u8::from_str_radix(&pair.iter().collect::<String>(), 16);
-        digits.chunks(2).map(|pair| byte(pair).unwrap()).collect()
-    }
+    use super::{
+        chrony::{encode, tests::response},
+        *,
+    };
 
     fn clock(address: SocketAddr) -> Clock {
         let timesync_file = PathBuf::from("/nonexistent/folder/synchronized");
         let host = Arc::new(Host::for_tests());
-        Clock { address, sequence: 6, timesync_file, ..Clock::new(host) }
+        Clock { chrony: Chrony::for_tests(address), timesync_file, ..Clock::new(host) }
     }
 
     fn sample(clock: &mut Clock) -> BTreeMap<String, f64> {
@@ -231,19 +132,6 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_without_a_source_is_not_synchronized_and_a_refusal_is_reported() {
-        let mut unsynchronized = response();
-        unsynchronized[55] = 3;
-        let tracking = decode(&unsynchronized, 7).unwrap().unwrap();
-        assert!(!tracking.is_synchronized);
-        let mut refused = response();
-        refused[9] = 2;
-        assert!(decode(&refused, 7).unwrap_err().to_string().contains("status 2"));
-        assert!(decode(&response()[..60], 7).unwrap_err().to_string().contains("unknown format"));
-        assert_eq!(decode(&response(), 8).unwrap(), None);
-    }
-
-    #[test]
     fn without_chrony_the_file_of_systemd_tells_whether_the_clock_is_synchronized() {
         let closed = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let mut clock = clock(closed);
@@ -265,18 +153,16 @@ mod tests {
         assert!(fault.to_string().contains("chrony did not answer"), "{fault}");
     }
 
-    proptest! {
-        #[test]
-        fn any_message_is_decoded_or_rejected(
-            message in proptest::collection::vec(any::<u8>(), 0..150), sequence: u32
-        ) {
-            drop(decode(&message, sequence));
-            let mut own = response();
-            own.truncate(message.len());
-            own.iter_mut().zip(&message).skip(20).for_each(|(byte, other)| *byte = *other);
-            if let Ok(Some(tracking)) = decode(&own, 7) {
-                prop_assert!(tracking.offset.is_finite() && tracking.root_delay.is_finite());
-            }
-        }
+    #[test]
+    fn without_chrony_the_kernel_is_asked_if_the_sandbox_permits_it() {
+        let closed = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let mut clock = clock(closed);
+        clock.may_ask_kernel = kernel::is_permitted("/proc".as_ref());
+        let expected = clock.may_ask_kernel.then(kernel::state).flatten();
+        let found = sample(&mut clock);
+        let is_synchronized = expected.map(|state| f64::from(u8::from(state.is_synchronized)));
+        assert_eq!(found.get("system_clock_synchronized").copied(), is_synchronized);
+        let has_distance = found.contains_key("system_clock_maximum_error");
+        assert_eq!(has_distance, is_synchronized == Some(1.0), "{found:?}");
     }
 }
