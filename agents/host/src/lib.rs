@@ -4,6 +4,7 @@
 
 mod cgroups;
 mod clock;
+mod connections;
 mod cpu;
 mod disk;
 mod disk_intervals;
@@ -34,13 +35,14 @@ use granary_agent_kit::{SideBySide, Source, SourceError};
 
 use crate::host::Host;
 
-/// The sources that may block, with their intervals in milliseconds. The time of every round is a
-/// multiple of one millisecond.
-const MAY_BLOCK: [(&str, u64); 6] = [
+/// The sources that may block or take long, with their intervals in milliseconds. The time of every
+/// round is a multiple of one millisecond.
+const SLOW: [(&str, u64); 7] = [
     ("filesystem", 1),
     ("clock", 1),
     ("temperature", 1),
     ("cgroups", 1),
+    ("connections", connections::INTERVAL_MS),
     ("systemd", systemd::INTERVAL_MS),
     ("smart", 1),
 ];
@@ -68,13 +70,13 @@ pub fn sources(
     Ok(with_threads(all_sources(&host, processes))?)
 }
 
-/// Moves the sources that may wait for a medium, a chip or another process to their own threads. A
+/// Moves the slow sources, which wait for a medium, a chip or another process, to their own threads. A
 /// round skips such a source when it takes too long. The other sources only read memory and are
 /// sampled directly.
 fn with_threads(sources: Vec<Box<dyn Source + Send>>) -> io::Result<Vec<Box<dyn Source>>> {
     let (mut slow, mut quick) = (Vec::new(), Vec::<Box<dyn Source>>::new());
     for source in sources {
-        match MAY_BLOCK.iter().find(|(name, _)| *name == source.name()) {
+        match SLOW.iter().find(|(name, _)| *name == source.name()) {
             Some((_, interval_ms)) => slow.push((Duration::from_millis(*interval_ms), source)),
             None => quick.push(source),
         }
@@ -110,6 +112,7 @@ fn standard_sources(host: &Arc<Host>) -> Vec<Box<dyn Source + Send>> {
         Box::new(processes::Processes(Arc::clone(host))),
         Box::new(files::Files(Arc::clone(host))),
         Box::new(tcp::Tcp(Arc::clone(host))),
+        Box::new(connections::Connections(Arc::clone(host))),
         Box::new(uptime::Uptime(Arc::clone(host))),
         Box::new(pressure::Pressure::new(Arc::clone(host))),
         Box::new(kernel::Kernel(Arc::clone(host))),

@@ -59,6 +59,7 @@ fn every_documented_metric_is_in_the_sources() {
         include_str!("processes.rs"),
         include_str!("files.rs"),
         include_str!("tcp.rs"),
+        include_str!("connections.rs"),
         include_str!("uptime.rs"),
         include_str!("pressure.rs"),
         include_str!("kernel.rs"),
@@ -197,10 +198,10 @@ fn sources_that_may_block_have_their_own_threads() {
     let host = Arc::new(Host::of_this_machine("test".to_owned()).unwrap());
     let all = all_sources(&host, choice(&[]));
     let names: BTreeSet<&str> = all.iter().map(|source| source.name()).collect();
-    assert!(MAY_BLOCK.iter().all(|(name, _)| names.contains(name)), "{names:?}");
+    assert!(SLOW.iter().all(|(name, _)| names.contains(name)), "{names:?}");
     let count = all.len();
     let mut combined = with_threads(all).unwrap();
-    assert_eq!(combined.len(), count - MAY_BLOCK.len() + 1);
+    assert_eq!(combined.len(), count - SLOW.len() + 1);
     let mut readings = Readings::default();
     combined[0].sample(1000, &mut readings).unwrap();
     assert!(readings.as_slice().iter().any(|r| r.metric == "disk_partition_space_total"));
