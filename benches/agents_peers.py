@@ -3,11 +3,13 @@
 
     benches/agents_peers.py DAEMON AGENT_HOST AGENT [--seconds 600] [--mongodb host:port]
 
-Granary's host agent, its agent of several collectors (this host, ten targets, MongoDB if named),
-Prometheus in agent mode and vmagent with node exporter, collectd and Netdata run if they are installed.
+Granary's host agent, its agent with ten targets, its agent of several collectors (this host, ten
+targets, MongoDB if named), Prometheus in agent mode and vmagent with node exporter, collectd and Netdata run if they are installed.
 All sample every 10 s (Netdata every second, its default) and send to one daemon; Netdata does not send.
-CPU is user and system time, from half a minute after the start. The peers report the bytes that they
-sent; `agents.py wire` measures those of Granary's agents.
+CPU is user and system time, from half a minute after the start. Memory is resident: at the end, the
+share of it (PSS: pages of files that several processes use are divided among them), and the most
+since the start. The peers report the bytes that they sent; `agents.py wire` measures those of
+Granary's agents.
 Needs Python 3.9 and nothing else.
 """
 import argparse, json, os, re, shutil, subprocess, sys, tempfile, time, urllib.parse, urllib.request
@@ -72,11 +74,12 @@ def cpu_seconds(root):
     return seconds / TICKS
 
 
-def resident_mib(root):
+def memory_mib(root, file, key):
+    """Returns the sum of a line of a file over the process and its descendants."""
     total = 0
     for pid in process_tree(root):
         try:
-            total += int(re.search(r"VmRSS:\s+(\d+)", open(f"/proc/{pid}/status").read())[1])
+            total += int(re.search(rf"^{key}:\s+(\d+)", open(f"/proc/{pid}/{file}").read(), re.M)[1])
         except (OSError, TypeError):
             pass
     return total / 1024
@@ -103,7 +106,9 @@ class Peer:
         return sum(cpu_seconds(process.pid) for process in self.processes), self.sent() if self.sent else None
 
     def memory(self):
-        return sum(resident_mib(process.pid) for process in self.processes)
+        """Returns the resident memory, the share of it, and the most since the start."""
+        kinds = (("status", "VmRSS"), ("smaps_rollup", "Pss"), ("status", "VmHWM"))
+        return [sum(memory_mib(process.pid, *kind) for process in self.processes) for kind in kinds]
 
     def end(self):
         for process in self.processes:
@@ -136,6 +141,10 @@ def start_own_agents(args, folder):
         "--agent-id", "beside-host",
     ]], folder)
     write_file(folder, "scrape.yml", scrape_config("granary", TARGETS))
+    yield Peer(f"granary scrape {TARGETS}", [[
+        args.agent, "scrape", "--scrape-config", f"{folder}/scrape.yml", "--url", url, "--interval", "10s",
+        "--spool-dir", f"{spool}-scrape", "--agent-id", "beside-scrape",
+    ]], folder)
     text = f'[agent]\nurl = "{url}"\ninterval = "10s"\nagent_id = "beside-all"\n'
     text += f'spool_dir = "{spool}-all"\n[host]\n'
     text += '[scrape]\nconfig = "scrape.yml"\n'
@@ -172,10 +181,11 @@ def start_other_agents(folder):
 
 
 def report(peers, first, last, seconds):
-    print(f"{'':15} {'% of a core':>11} {'MiB':>7} {'bytes/s':>9}")
+    print(f"{'':17} {'% of a core':>11} {'MiB':>7} {'PSS':>7} {'most':>7} {'bytes/s':>9}")
     for peer, (cpu0, sent0), (cpu1, sent1) in zip(peers, first, last):
         rate = "" if sent0 is None else f"{(sent1 - sent0) / seconds:9.0f}"
-        print(f"{peer.name:15} {100 * (cpu1 - cpu0) / seconds:11.3f} {peer.memory():7.1f} {rate:>9}")
+        memory = " ".join(f"{mib:7.1f}" for mib in peer.memory())
+        print(f"{peer.name:17} {100 * (cpu1 - cpu0) / seconds:11.3f} {memory} {rate:>9}")
 
 
 def main():

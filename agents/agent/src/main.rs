@@ -18,11 +18,18 @@ use crate::{
     collectors::Collectors, discover::DiscoverArgs, enroll::EnrollArgs, settings::Settings,
 };
 
+/// The end of the help.
+const ENVIRONMENT: &str = "\
+Environment:
+  GRANARY_KERNEL_CLOCK=yes  Ask the kernel for the clock's offset even under a filter of system
+                            calls, which must permit adjtimex; not needed with chrony
+  MIMALLOC_PURGE_DELAY=0    Return freed memory to the system at once";
+
 /// Collects metrics of this host, Prometheus exporters, StatsD clients, MongoDB, Redis, nginx,
 /// PostgreSQL and MySQL servers, scripts and Nagios plugins, configured by one file, and delivers
 /// them to granary.
 #[derive(Debug, Parser)]
-#[command(name = "granary-agent", version)]
+#[command(name = "granary-agent", version, after_help = ENVIRONMENT)]
 struct Args {
     /// Settings file; SIGHUP reloads it
     #[arg(long, value_name = "FILE", default_value = "/etc/granary/agent.toml", global = true)]

@@ -1,12 +1,10 @@
 //! Runs scripts and Nagios plugins, each at its own interval, and converts their output to
 //! readings.
 //!
-//! `run` executes a program within its limits, `output` parses its output, with one file per
-//! format, `script` combines both, and `slots` limits concurrency. Must never know: how readings
-//! are delivered.
+//! `output` parses the output of a script, with one file per format, `script` runs it, and `slots`
+//! limits concurrency. Must never know: how readings are delivered.
 
 mod output;
-mod run;
 mod script;
 mod settings;
 mod slots;

@@ -1,13 +1,12 @@
 //! A script as a source: each round waits for a run slot, runs the script, and reports its readings
 //! and its state.
 
-use std::sync::Arc;
+use std::{os::fd::AsFd, process::Command, sync::Arc};
 
-use granary_agent_kit::{Readings, Source, SourceError, Stopwatch};
+use granary_agent_kit::{FinishedProgram, Readings, Source, SourceError, Stopwatch, run_program};
 
 use crate::{
     output,
-    run::{FinishedProgram, run},
     settings::{OutputFormat, Script},
     slots::{RunSlot, RunSlots},
 };
@@ -40,7 +39,10 @@ impl ScriptSource {
     /// Runs the script and returns the readings in its output.
     fn run(&self, now_ms: i64, slot: &RunSlot<'_>) -> Result<Readings, String> {
         let Script { command, timeout, output_max, format, .. } = &self.script;
-        let finished = run(command, *timeout, *output_max, slot.end())?;
+        let (program, arguments) = command.split_first().ok_or("the command is empty")?;
+        let mut command = Command::new(program);
+        let end = Some(slot.end().as_fd());
+        let finished = run_program(command.args(arguments), *timeout, *output_max, end)?;
         let mut readings = Readings::new(self.tags.clone());
         if *format == OutputFormat::Nagios {
             let code = finished.status.code().ok_or_else(|| describe_failure(&finished))?;

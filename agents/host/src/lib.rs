@@ -4,6 +4,7 @@
 
 mod cgroups;
 mod clock;
+mod connections;
 mod cpu;
 mod disk;
 mod disk_intervals;
@@ -19,6 +20,7 @@ mod nfs;
 mod pressure;
 mod processes;
 mod raid;
+mod smart;
 mod stat;
 mod systemd;
 mod tcp;
@@ -33,8 +35,17 @@ use granary_agent_kit::{SideBySide, Source, SourceError};
 
 use crate::host::Host;
 
-/// The names of the sources that may block.
-const MAY_BLOCK: [&str; 5] = ["filesystem", "clock", "temperature", "cgroups", "systemd"];
+/// The sources that may block or take long, with their intervals in milliseconds. The time of every
+/// round is a multiple of one millisecond.
+const SLOW: [(&str, u64); 7] = [
+    ("filesystem", 1),
+    ("clock", 1),
+    ("temperature", 1),
+    ("cgroups", 1),
+    ("connections", connections::INTERVAL_MS),
+    ("systemd", systemd::INTERVAL_MS),
+    ("smart", 1),
+];
 /// The time that a round waits for the sources that may block.
 const DEADLINE: Duration = Duration::from_secs(1);
 
@@ -59,16 +70,19 @@ pub fn sources(
     Ok(with_threads(all_sources(&host, processes))?)
 }
 
-/// Moves the sources that may wait for a medium, a chip or another process to their own threads. A
+/// Moves the slow sources, which wait for a medium, a chip or another process, to their own threads. A
 /// round skips such a source when it takes too long. The other sources only read memory and are
 /// sampled directly.
 fn with_threads(sources: Vec<Box<dyn Source + Send>>) -> io::Result<Vec<Box<dyn Source>>> {
-    let (slow, quick): (Vec<_>, Vec<_>) =
-        sources.into_iter().partition(|source| MAY_BLOCK.contains(&source.name()));
-    let mut all: Vec<Box<dyn Source>> = Vec::new();
-    all.push(Box::new(SideBySide::new("slow", DEADLINE, slow)?));
-    all.extend(quick.into_iter().map(|source| -> Box<dyn Source> { source }));
-    Ok(all)
+    let (mut slow, mut quick) = (Vec::new(), Vec::<Box<dyn Source>>::new());
+    for source in sources {
+        match SLOW.iter().find(|(name, _)| *name == source.name()) {
+            Some((_, interval_ms)) => slow.push((Duration::from_millis(*interval_ms), source)),
+            None => quick.push(source),
+        }
+    }
+    let slow: Box<dyn Source> = Box::new(SideBySide::with_intervals("slow", DEADLINE, slow)?);
+    Ok(std::iter::once(slow).chain(quick).collect())
 }
 
 /// Returns all sources, with the requested processes.
@@ -98,16 +112,18 @@ fn standard_sources(host: &Arc<Host>) -> Vec<Box<dyn Source + Send>> {
         Box::new(processes::Processes(Arc::clone(host))),
         Box::new(files::Files(Arc::clone(host))),
         Box::new(tcp::Tcp(Arc::clone(host))),
+        Box::new(connections::Connections(Arc::clone(host))),
         Box::new(uptime::Uptime(Arc::clone(host))),
         Box::new(pressure::Pressure::new(Arc::clone(host))),
         Box::new(kernel::Kernel(Arc::clone(host))),
         Box::new(clock::Clock::new(Arc::clone(host))),
         Box::new(temperature::Temperature::new(Arc::clone(host))),
         Box::new(cgroups::Cgroups::new(Arc::clone(host))),
-        Box::new(systemd::Systemd::new(Arc::clone(host))),
+        Box::new(systemd::Systemd(Arc::clone(host))),
         Box::new(raid::Raid(Arc::clone(host))),
         Box::new(zfs::Zfs(Arc::clone(host))),
         Box::new(nfs::Nfs(Arc::clone(host))),
+        Box::new(smart::Smart::new(Arc::clone(host))),
     ]
 }
 

@@ -6,9 +6,18 @@ use clap::Parser;
 use granary_agent_host::ProcessChoice;
 use granary_agent_kit::AgentArgs;
 
+/// The end of the help.
+const ENVIRONMENT: &str = "\
+Health of disks (SMART): install smartctl and run the agent as root.
+
+Environment:
+  GRANARY_KERNEL_CLOCK=yes  Ask the kernel for the clock's offset even under a filter of system
+                            calls, which must permit adjtimex; not needed with chrony
+  MIMALLOC_PURGE_DELAY=0    Return freed memory to the system at once";
+
 /// Samples CPU, memory, disks, file systems, network and processes of this host for granary.
 #[derive(Debug, Parser)]
-#[command(name = "granary-agent-host", version)]
+#[command(name = "granary-agent-host", version, after_help = ENVIRONMENT)]
 struct Args {
     /// Name of processes whose CPU, memory and threads are summed up; can be repeated
     #[arg(long = "process", value_name = "NAME")]

@@ -1,27 +1,27 @@
 //! Services of systemd: their state and restarts.
 //!
-//! The source runs `systemctl` once a minute, because a control group only shows that a service
-//! exists.
+//! The source runs `systemctl`, because a control group only shows that a service exists.
 
-use std::{path::Path, process::Command, sync::Arc};
+use std::{path::Path, process::Command, sync::Arc, time::Duration};
 
-use granary_agent_kit::{Readings, Source, SourceError};
+use granary_agent_kit::{Readings, Source, SourceError, run_program};
 
 use crate::host::Host;
 
 /// The folder that exists when systemd runs.
 const RUNNING_FOLDER: &str = "/run/systemd/system";
-/// The interval of queries. Each query starts a process, which takes a few milliseconds.
-const QUERY_INTERVAL_MS: i64 = 60_000;
+/// The interval of this source. Each query starts a process, which takes a few milliseconds.
+pub(crate) const INTERVAL_MS: u64 = 60_000;
+/// The time limit of a query.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// The maximum size of the output; a unit takes about 60 bytes.
+const OUTPUT_BYTES_MAX: usize = 1 << 20;
 /// The maximum number of units.
 const UNITS_MAX: usize = 2_000;
 
 /// The source of systemd services.
 #[derive(Debug)]
-pub(crate) struct Systemd {
-    host: Arc<Host>,
-    next_query_ms: i64,
-}
+pub(crate) struct Systemd(pub(crate) Arc<Host>);
 
 /// The properties of a unit.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -31,36 +31,26 @@ struct Unit<'a> {
     restarts: Option<u32>,
 }
 
-impl Systemd {
-    pub(crate) fn new(host: Arc<Host>) -> Self {
-        Self { host, next_query_ms: i64::MIN }
-    }
-}
-
 impl Source for Systemd {
     fn name(&self) -> &'static str {
         "systemd"
     }
 
-    fn sample(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
-        let is_waiting = now_ms < self.next_query_ms
-            && self.next_query_ms.saturating_sub(now_ms) <= QUERY_INTERVAL_MS;
-        if is_waiting || !Path::new(RUNNING_FOLDER).exists() {
+    fn sample(&mut self, _now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
+        if !Path::new(RUNNING_FOLDER).exists() {
             return Ok(());
         }
-        self.next_query_ms = now_ms.saturating_add(QUERY_INTERVAL_MS);
-        let arguments = ["show", "--type=service", "--all", "--no-pager", "*"];
-        let output = Command::new("systemctl")
-            .args(arguments)
+        let mut command = Command::new("systemctl");
+        command
+            .args(["show", "--type=service", "--all", "--no-pager", "*"])
             .arg("--property=Id,ActiveState,NRestarts")
             .env_clear()
-            .env("PATH", "/usr/bin:/bin")
-            .output()
-            .map_err(|cause| format!("systemctl: {cause}"))?;
-        if !output.status.success() {
-            return Err(format!("systemctl show: {}", output.status).into());
+            .env("PATH", "/usr/bin:/bin");
+        let finished = run_program(&mut command, TIMEOUT, OUTPUT_BYTES_MAX, None)?;
+        if !finished.status.success() {
+            return Err(format!("systemctl show: {}", finished.status).into());
         }
-        push_units(&String::from_utf8_lossy(&output.stdout), &self.host, readings);
+        push_units(&String::from_utf8_lossy(&finished.output), &self.0, readings);
         Ok(())
     }
 }

@@ -59,15 +59,17 @@ fn every_documented_metric_is_in_the_sources() {
         include_str!("processes.rs"),
         include_str!("files.rs"),
         include_str!("tcp.rs"),
+        include_str!("connections.rs"),
         include_str!("uptime.rs"),
         include_str!("pressure.rs"),
         include_str!("kernel.rs"),
-        include_str!("clock.rs"),
+        include_str!("clock/mod.rs"),
         include_str!("temperature.rs"),
         include_str!("systemd.rs"),
         include_str!("raid.rs"),
         include_str!("zfs.rs"),
         include_str!("nfs.rs"),
+        include_str!("smart/mod.rs"),
         include_str!("named_processes.rs"),
         include_str!("top_processes.rs"),
     ];
@@ -109,7 +111,10 @@ fn every_counter_has_a_start_and_never_decreases() {
             // The kernel does not report the start of containers and services.
             let is_control_group =
                 ["container_", "unit_"].iter().any(|prefix| reading.metric.starts_with(prefix));
-            let expected_start = Some(host.boot_ms).filter(|_| !is_control_group);
+            // The agent counts these failures.
+            let is_own = reading.metric == "system_disk_smart_failures";
+            let since_boot = Some(host.boot_ms).filter(|_| !is_control_group);
+            let expected_start = if is_own { Some(1000) } else { since_boot };
             assert_eq!(reading.start_ms, expected_start, "{reading:?}");
             let before =
                 last.insert(format!("{}{:?}", reading.metric, reading.tags), reading.value);
@@ -193,10 +198,10 @@ fn sources_that_may_block_have_their_own_threads() {
     let host = Arc::new(Host::of_this_machine("test".to_owned()).unwrap());
     let all = all_sources(&host, choice(&[]));
     let names: BTreeSet<&str> = all.iter().map(|source| source.name()).collect();
-    assert!(MAY_BLOCK.iter().all(|name| names.contains(name)), "{names:?}");
+    assert!(SLOW.iter().all(|(name, _)| names.contains(name)), "{names:?}");
     let count = all.len();
     let mut combined = with_threads(all).unwrap();
-    assert_eq!(combined.len(), count - MAY_BLOCK.len() + 1);
+    assert_eq!(combined.len(), count - SLOW.len() + 1);
     let mut readings = Readings::default();
     combined[0].sample(1000, &mut readings).unwrap();
     assert!(readings.as_slice().iter().any(|r| r.metric == "disk_partition_space_total"));

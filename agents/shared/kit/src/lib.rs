@@ -28,6 +28,7 @@ pub use program::{
     confined::memory_limit,
     exit::exit_code,
     faults::fault_in,
+    limited::{FinishedProgram, run_program},
     spans::{some_span, span},
 };
 pub use reporting::self_metrics::SELF_METRICS;

@@ -6,6 +6,7 @@ pub(crate) mod args;
 pub(crate) mod confined;
 pub(crate) mod exit;
 pub(crate) mod faults;
+pub(crate) mod limited;
 pub(crate) mod logging;
 pub(crate) mod signals;
 pub(crate) mod spans;

@@ -45,8 +45,8 @@ impl SideBySide {
         )
     }
 
-    /// Starts a thread for each source. A source is sampled in the rounds whose times are multiples
-    /// of its interval, and each round waits up to `deadline`.
+    /// Starts a thread for each source. A source is sampled in the first round at or after each
+    /// multiple of its interval, and each round waits up to `deadline`.
     ///
     /// # Errors
     /// A thread cannot be started.
@@ -243,6 +243,22 @@ mod tests {
         open.send(()).unwrap();
         single.sample_alone(5000, &mut readings).unwrap();
         assert_eq!(readings.len(), 1);
+    }
+
+    /// Regression: with rounds every 7 s, a source of 10 s would be sampled every 70 s.
+    #[test]
+    fn a_source_is_sampled_in_the_first_round_after_each_multiple_of_its_interval() {
+        let (open, source) = gated_source("slow");
+        let sources = vec![(Duration::from_secs(10), source)];
+        let mut single =
+            SideBySide::with_intervals("single", Duration::from_secs(20), sources).unwrap();
+        let mut sampled = Vec::new();
+        for tick in (7..=42).step_by(7) {
+            open.send(()).unwrap();
+            let (values, _) = run_round(&mut single, tick * 1000);
+            sampled.extend(values.first().map(|_| tick));
+        }
+        assert_eq!(sampled, [14, 21, 35, 42]);
     }
 
     /// Regression: a killed server showed its last values for the whole lookback of queries.

@@ -41,6 +41,8 @@ struct Answer {
 pub(super) struct Worker {
     object: String,
     interval_ms: i64,
+    /// The time of the previous round.
+    last_round_ms: Option<i64>,
     requests: SyncSender<SampleRequest>,
     answers: Receiver<Answer>,
     /// The tick of the pending request.
@@ -91,6 +93,7 @@ impl Worker {
         Ok(Self {
             object,
             interval_ms,
+            last_round_ms: None,
             requests,
             answers,
             pending_ms,
@@ -124,9 +127,9 @@ impl Worker {
         {
             self.accept_answer(answer, request.tick_ms, readings);
         }
-        if self.pending_ms.is_some()
-            || !(request.is_alone || request.tick_ms % self.interval_ms == 0)
-        {
+        let is_due = request.is_alone || self.is_due(request.tick_ms);
+        self.last_round_ms = Some(request.tick_ms);
+        if self.pending_ms.is_some() || !is_due {
             return;
         }
         match self.requests.try_send(SampleRequest { ..*request }) {
@@ -134,6 +137,14 @@ impl Worker {
             Err(TrySendError::Disconnected(_)) => self.has_ended = true,
             Err(TrySendError::Full(_)) => {}
         }
+    }
+
+    /// Returns true when the time of this round, or a time since the previous round, is a multiple of
+    /// the interval.
+    fn is_due(&self, round_ms: i64) -> bool {
+        let intervals = |time_ms: i64| time_ms.div_euclid(self.interval_ms);
+        round_ms % self.interval_ms == 0
+            || self.last_round_ms.is_some_and(|last_ms| intervals(last_ms) < intervals(round_ms))
     }
 
     /// Waits for the answer to the request of this round. For an older request, only an answer that

@@ -1,22 +1,12 @@
-//! The system clock compared with NTP, as chrony's daemon reports it on the loopback interface, or
-//! systemd's NTP client by a file.
-//!
-//! The kernel's own estimate needs a system call (adjtimex) that no library of this workspace wraps
-//! and that the sandbox of the unit forbids; with chrony, its offset is constantly zero.
+//! The state of the clock as chrony's daemon reports it, on its port for commands.
 
 use std::{
     net::{Ipv4Addr, SocketAddr, UdpSocket},
-    path::PathBuf,
-    sync::Arc,
     time::Duration,
 };
 
-use granary_agent_kit::{Readings, Source, SourceError, Stopwatch};
+use granary_agent_kit::{SourceError, Stopwatch};
 
-use crate::host::Host;
-
-/// The file that systemd's NTP client creates when the clock is synchronized.
-const TIMESYNC_FILE: &str = "/run/systemd/timesync/synchronized";
 /// The port of chrony's commands; reading the state needs no privilege on the loopback interface.
 const PORT: u16 = 323;
 /// The time limit of a response.
@@ -33,35 +23,38 @@ const TRACKING_RESPONSE: u16 = 5;
 /// The leap status of a clock that is not synchronized.
 const UNSYNCHRONIZED: u16 = 3;
 
-/// The source of the metrics of the clock.
+/// A client of chrony.
 #[derive(Debug)]
-pub(crate) struct Clock {
-    host: Arc<Host>,
-    /// The address of chrony.
+pub(super) struct Chrony {
     address: SocketAddr,
     sequence: u32,
-    timesync_file: PathBuf,
 }
 
 /// The state of the clock.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Tracking {
-    is_synchronized: bool,
-    stratum: u16,
+pub(super) struct Tracking {
+    pub(super) is_synchronized: bool,
+    pub(super) stratum: u16,
     /// The seconds by which the clock is behind NTP.
-    offset: f64,
-    root_delay: f64,
-    root_dispersion: f64,
+    pub(super) offset: f64,
+    pub(super) root_delay: f64,
+    pub(super) root_dispersion: f64,
 }
 
-impl Clock {
-    pub(crate) fn new(host: Arc<Host>) -> Self {
-        let (address, timesync_file) = ((Ipv4Addr::LOCALHOST, PORT).into(), TIMESYNC_FILE.into());
-        Self { host, address, sequence: 0, timesync_file }
+impl Chrony {
+    /// Creates the client of this machine's daemon.
+    pub(super) fn of_this_machine() -> Self {
+        Self { address: (Ipv4Addr::LOCALHOST, PORT).into(), sequence: 0 }
+    }
+
+    /// Creates the client of a daemon whose next request has the number 7.
+    #[cfg(test)]
+    pub(super) fn for_tests(address: SocketAddr) -> Self {
+        Self { address, sequence: 6 }
     }
 
     /// Returns the state, or `None` without chrony.
-    fn request(&mut self) -> Result<Option<Tracking>, SourceError> {
+    pub(super) fn request(&mut self) -> Result<Option<Tracking>, SourceError> {
         self.sequence = self.sequence.wrapping_add(1);
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
         socket.connect(self.address)?;
@@ -92,42 +85,7 @@ impl Clock {
     }
 }
 
-impl Source for Clock {
-    fn name(&self) -> &'static str {
-        "clock"
-    }
-
-    fn sample(&mut self, _now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
-        let host = Arc::clone(&self.host);
-        let Some(tracking) = self.request()? else {
-            // With another NTP client, the state is unknown.
-            if self.timesync_file.parent().is_some_and(std::path::Path::exists) {
-                let is_synchronized = f64::from(u8::from(self.timesync_file.exists()));
-                host.gauges(readings, "", [("system_clock_synchronized", is_synchronized)]);
-            }
-            return Ok(());
-        };
-        let is_synchronized = f64::from(u8::from(tracking.is_synchronized));
-        host.gauges(readings, "", [("system_clock_synchronized", is_synchronized)]);
-        // Without a source, the other values are constants.
-        if tracking.is_synchronized {
-            let estimated = tracking.root_dispersion + tracking.root_delay / 2.0;
-            host.gauges(readings, "", [("system_clock_stratum", f64::from(tracking.stratum))]);
-            host.gauges(
-                readings,
-                "seconds",
-                [
-                    ("system_clock_offset", tracking.offset),
-                    ("system_clock_estimated_error", estimated),
-                    ("system_clock_maximum_error", estimated + tracking.offset.abs()),
-                ],
-            );
-        }
-        Ok(())
-    }
-}
-
-fn encode(sequence: u32) -> [u8; MESSAGE_BYTES] {
+pub(super) fn encode(sequence: u32) -> [u8; MESSAGE_BYTES] {
     let mut message = [0; MESSAGE_BYTES];
     message[0] = VERSION;
     message[1] = REQUEST;
@@ -176,9 +134,7 @@ fn float(bytes: [u8; 4]) -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::{collections::BTreeMap, thread};
-
+pub(super) mod tests {
     use proptest::prelude::*;
 
     use super::*;
@@ -189,45 +145,10 @@ mod tests {
         00000000000000000001000000090000000000006b09a71d36933a4efeffffb8d17a8ec4d4f52569\
         f57f6a89eb1edd81fa80dc49e0ddff02d8fed0f104823906";
 
-    fn response() -> Vec<u8> {
+    pub(in crate::clock) fn response() -> Vec<u8> {
         let digits: Vec<char> = RESPONSE_HEX.chars().collect();
         let byte = |pair: &[char]| u8::from_str_radix(&pair.iter().collect::<String>(), 16);
         digits.chunks(2).map(|pair| byte(pair).unwrap()).collect()
-    }
-
-    fn clock(address: SocketAddr) -> Clock {
-        let timesync_file = PathBuf::from("/nonexistent/folder/synchronized");
-        let host = Arc::new(Host::for_tests());
-        Clock { address, sequence: 6, timesync_file, ..Clock::new(host) }
-    }
-
-    fn sample(clock: &mut Clock) -> BTreeMap<String, f64> {
-        let mut readings = Readings::default();
-        clock.sample(0, &mut readings).unwrap();
-        readings.as_slice().iter().map(|r| (r.metric.to_string(), r.value)).collect()
-    }
-
-    #[test]
-    fn the_state_of_chrony_becomes_metrics_and_other_responses_are_ignored() {
-        let chrony = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let mut clock = clock(chrony.local_addr().unwrap());
-        let server = thread::spawn(move || {
-            let mut request = [0; 200];
-            let (length, from) = chrony.recv_from(&mut request).unwrap();
-            let late = encode(6);
-            for message in [&late[..], b"?", &response()] {
-                chrony.send_to(message, from).unwrap();
-            }
-            request[..length].to_vec()
-        });
-        let found = sample(&mut clock);
-        assert_eq!(server.join().unwrap(), encode(7));
-        let rounded = |name: &str| (found[name] * 1e9).round() / 1e9;
-        assert_eq!(found.len(), 5);
-        assert_eq!((found["system_clock_synchronized"], found["system_clock_stratum"]), (1.0, 9.0));
-        assert_eq!(rounded("system_clock_offset"), 0.249_998_927);
-        assert_eq!(rounded("system_clock_estimated_error"), 0.000_003_783);
-        assert_eq!(rounded("system_clock_maximum_error"), 0.250_002_71);
     }
 
     #[test]
@@ -241,28 +162,6 @@ mod tests {
         assert!(decode(&refused, 7).unwrap_err().to_string().contains("status 2"));
         assert!(decode(&response()[..60], 7).unwrap_err().to_string().contains("unknown format"));
         assert_eq!(decode(&response(), 8).unwrap(), None);
-    }
-
-    #[test]
-    fn without_chrony_the_file_of_systemd_tells_whether_the_clock_is_synchronized() {
-        let closed = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let mut clock = clock(closed);
-        assert_eq!(sample(&mut clock), BTreeMap::new());
-        let folder = tempfile::tempdir().unwrap();
-        clock.timesync_file = folder.path().join("synchronized");
-        let synchronized =
-            |value| BTreeMap::from([("system_clock_synchronized".to_owned(), value)]);
-        assert_eq!(sample(&mut clock), synchronized(0.0));
-        std::fs::write(&clock.timesync_file, "").unwrap();
-        assert_eq!(sample(&mut clock), synchronized(1.0));
-    }
-
-    #[test]
-    fn a_daemon_that_does_not_answer_is_reported() {
-        let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let mut clock = clock(silent.local_addr().unwrap());
-        let fault = clock.sample(0, &mut Readings::default()).unwrap_err();
-        assert!(fault.to_string().contains("chrony did not answer"), "{fault}");
     }
 
     proptest! {

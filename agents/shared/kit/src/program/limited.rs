@@ -1,4 +1,4 @@
-//! Execution of a program within limits of time and output.
+//! Execution of another program within limits of time and output.
 //!
 //! The program runs in its own process group, which is killed at the end. Must never know: the
 //! meaning of the output.
@@ -13,12 +13,13 @@ use std::{
     time::Duration,
 };
 
-use granary_agent_kit::Stopwatch;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::retry_on_intr,
     process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open},
 };
+
+use crate::clock::Stopwatch;
 
 /// The number of bytes of standard error that are kept.
 const STDERR_BYTES_MAX: usize = 4 << 10;
@@ -27,35 +28,34 @@ const READ_BYTES: usize = 16 << 10;
 
 /// The output and exit status of a program.
 #[derive(Debug)]
-pub(crate) struct FinishedProgram {
-    pub(crate) output: Vec<u8>,
+pub struct FinishedProgram {
+    /// Standard output.
+    pub output: Vec<u8>,
     /// The first bytes of standard error.
-    pub(crate) errors: Vec<u8>,
-    pub(crate) status: ExitStatus,
+    pub errors: Vec<u8>,
+    /// The exit status.
+    pub status: ExitStatus,
 }
 
 /// Runs a program until it exits, or until `end` becomes readable.
 ///
 /// # Errors
 /// The reason why the program could not start, or was killed.
-pub(crate) fn run(
-    command: &[String],
+pub fn run_program(
+    command: &mut Command,
     timeout: Duration,
     output_max: usize,
-    end: impl AsFd,
+    end: Option<BorrowedFd<'_>>,
 ) -> Result<FinishedProgram, String> {
-    let Some((program, arguments)) = command.split_first() else {
-        return Err("the command is empty".to_owned());
-    };
-    let child = Command::new(program)
-        .args(arguments)
+    let child = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0)
         .spawn();
-    let mut process = ProgramProcess(child.map_err(|cause| format!("{program}: {cause}"))?);
-    let outputs = process.watch(timeout, output_max, end.as_fd());
+    let describe = |cause| format!("{}: {cause}", command.get_program().display());
+    let mut process = ProgramProcess(child.map_err(describe)?);
+    let outputs = process.watch(timeout, output_max, end);
     // This also kills processes that the program left running.
     let status = process.end().map_err(|cause| cause.to_string());
     let (output, errors) = outputs?;
@@ -72,7 +72,7 @@ impl ProgramProcess {
         &mut self,
         timeout: Duration,
         output_max: usize,
-        end: BorrowedFd<'_>,
+        end: Option<BorrowedFd<'_>>,
     ) -> Result<(Vec<u8>, Vec<u8>), String> {
         let describe = |cause: io::Error| cause.to_string();
         let watch = Stopwatch::start();
@@ -87,7 +87,7 @@ impl ProgramProcess {
                 return Err(format!("took longer than {timeout:?}"));
             }
             let [has_ended, must_stop] =
-                wait_readable([exit.as_fd(), end], [&output, &errors], left).map_err(describe)?;
+                wait_readable(exit.as_fd(), end, [&output, &errors], left).map_err(describe)?;
             if must_stop {
                 return Err("killed because the agent stopped or its settings changed".to_owned());
             }
@@ -118,16 +118,17 @@ impl ProgramProcess {
     }
 }
 
-/// Waits up to `left` until an event or a pipe is readable. Returns, for each event, whether it is
-/// readable.
+/// Waits up to `left` until an event or a pipe is readable. Returns whether `exit` is readable, and
+/// whether `end` is.
 fn wait_readable(
-    events: [BorrowedFd<'_>; 2],
+    exit: BorrowedFd<'_>,
+    end: Option<BorrowedFd<'_>>,
     pipes: [&Pipe; 2],
     left: Duration,
 ) -> io::Result<[bool; 2]> {
     let pipes = pipes.iter().filter_map(|pipe| pipe.open.as_ref()).map(AsFd::as_fd);
-    let mut polled: Vec<_> = events
-        .into_iter()
+    let mut polled: Vec<_> = std::iter::once(exit)
+        .chain(end)
         .chain(pipes)
         .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
         .collect();
@@ -139,7 +140,9 @@ fn wait_readable(
         Ok(_) | Err(rustix::io::Errno::INTR) => {}
         Err(cause) => return Err(cause.into()),
     }
-    Ok([0, 1].map(|index| polled.get(index).is_some_and(|state| !state.revents().is_empty())))
+    let is_readable =
+        |index: usize| polled.get(index).is_some_and(|state| !state.revents().is_empty());
+    Ok([is_readable(0), end.is_some() && is_readable(1)])
 }
 
 /// A pipe from the program.
@@ -183,9 +186,7 @@ mod tests {
         timeout: Duration,
         output_max: usize,
     ) -> Result<FinishedProgram, String> {
-        let command = ["sh", "-c", script].map(str::to_owned);
-        let (end, _open) = io::pipe().unwrap();
-        run(&command, timeout, output_max, end)
+        run_program(Command::new("sh").args(["-c", script]), timeout, output_max, None)
     }
 
     #[test]
@@ -200,8 +201,8 @@ mod tests {
         );
         let long = long.unwrap();
         assert_eq!((long.output.len(), long.errors.len()), (300_000, STDERR_BYTES_MAX));
-        let (end, _open) = io::pipe().unwrap();
-        let fault = run(&["/nonexistent/plugin".to_owned()], LONG_TIMEOUT, 9, end).unwrap_err();
+        let mut missing = Command::new("/nonexistent/plugin");
+        let fault = run_program(&mut missing, LONG_TIMEOUT, 9, None).unwrap_err();
         assert!(fault.starts_with("/nonexistent/plugin: "), "{fault}");
     }
 
@@ -229,7 +230,16 @@ mod tests {
     }
 
     #[test]
-    fn run_does_not_wait_for_child_processes_of_the_program() {
+    fn a_program_is_killed_when_its_end_is_requested() {
+        let (end, open) = io::pipe().unwrap();
+        drop(open);
+        let mut command = Command::new("sleep");
+        let fault = run_program(command.arg("1000"), LONG_TIMEOUT, 9, Some(end.as_fd()));
+        assert_eq!(fault.unwrap_err(), "killed because the agent stopped or its settings changed");
+    }
+
+    #[test]
+    fn the_end_of_a_program_does_not_wait_for_child_processes_of_the_program() {
         let watch = Stopwatch::start();
         let finished = run_shell("echo done; sleep 1000 &", LONG_TIMEOUT, 100).unwrap();
         assert_eq!(finished.output, b"done\n");

@@ -1,0 +1,250 @@
+//! The health of disks (SMART), as smartctl of smartmontools reports it.
+//!
+//! smartctl opens the devices, so it needs root. Each round queries at most one disk, because a
+//! query takes up to a second; other rounds repeat the last values. `report` knows the JSON.
+
+mod report;
+
+use std::{collections::BTreeMap, path::PathBuf, process::Command, sync::Arc, time::Duration};
+
+use granary_agent_kit::{Readings, Source, SourceError, run_program};
+
+use self::report::{Device, Health, Reason, parse_devices, parse_report};
+use crate::host::Host;
+
+/// The places of the program.
+const PROGRAMS: [&str; 2] = ["/usr/sbin/smartctl", "/usr/bin/smartctl"];
+/// The interval between two queries of a disk.
+const QUERY_INTERVAL_MS: i64 = 600_000;
+/// The maximum number of disks.
+const DISKS_MAX: usize = 64;
+/// The maximum length of the name of a disk.
+const NAME_CHARS_MAX: usize = 64;
+/// The time limit of a query.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// The maximum size of a report; the report of an ATA disk has about 20 kB.
+const OUTPUT_BYTES_MAX: usize = 1 << 20;
+
+/// The source of the health of disks.
+#[derive(Debug)]
+pub(crate) struct Smart {
+    host: Arc<Host>,
+    programs: Vec<PathBuf>,
+    disks: Vec<Disk>,
+    /// The number of disks beyond the maximum.
+    omitted: usize,
+    scanned_ms: Option<i64>,
+    /// The reason why the list of disks cannot be read.
+    scan_fault: Option<String>,
+    /// The time of the first round, at which the counters start.
+    started_ms: Option<i64>,
+    failures: BTreeMap<Reason, u64>,
+}
+
+#[derive(Debug)]
+struct Disk {
+    device: Device,
+    /// The value of the tag `disk`.
+    name: String,
+    is_due: bool,
+    health: Health,
+    fault: Option<String>,
+}
+
+impl Smart {
+    pub(crate) fn new(host: Arc<Host>) -> Self {
+        Self {
+            host,
+            programs: PROGRAMS.map(PathBuf::from).to_vec(),
+            disks: Vec::new(),
+            omitted: 0,
+            scanned_ms: None,
+            scan_fault: None,
+            started_ms: None,
+            failures: BTreeMap::new(),
+        }
+    }
+
+    /// Returns a command, or `None` when smartctl is not installed.
+    fn smartctl(&self) -> Option<Command> {
+        let program = self.programs.iter().find(|program| program.exists())?;
+        let mut command = Command::new(program);
+        command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").arg("--json=c");
+        Some(command)
+    }
+
+    /// Reads the list of disks. Known disks keep their values, and all disks become due.
+    fn scan(&mut self, command: &mut Command) -> Result<(), String> {
+        let finished = run_program(command.arg("--scan"), TIMEOUT, OUTPUT_BYTES_MAX, None)?;
+        let devices = parse_devices(&finished.output)?;
+        self.omitted = devices.len().saturating_sub(DISKS_MAX);
+        let mut known = std::mem::take(&mut self.disks);
+        for device in devices.into_iter().take(DISKS_MAX) {
+            let last = known.iter().position(|disk| disk.device == device);
+            let last = last.map(|index| known.swap_remove(index));
+            let disk = last.unwrap_or_else(|| Disk::of(device));
+            self.disks.push(Disk { is_due: true, ..disk });
+        }
+        Ok(())
+    }
+
+    /// Queries the next disk that is due. Returns false when no disk is due.
+    fn query_next(&mut self) -> bool {
+        let command = self.smartctl();
+        let disk = self.disks.iter_mut().find(|disk| disk.is_due);
+        let (Some(mut command), Some(disk)) = (command, disk) else { return false };
+        disk.is_due = false;
+        if let Some(reason) = disk.query(&mut command) {
+            *self.failures.entry(reason).or_default() += 1;
+        }
+        true
+    }
+
+    /// Begins a round: reads the list of disks if it is old. Returns false without smartctl.
+    fn begin(&mut self, now_ms: i64) -> bool {
+        let Some(mut command) = self.smartctl() else {
+            self.disks.clear();
+            (self.scanned_ms, self.scan_fault) = (None, None);
+            return false;
+        };
+        self.started_ms.get_or_insert(now_ms);
+        let is_old = |scanned: i64| now_ms.abs_diff(scanned) >= QUERY_INTERVAL_MS.unsigned_abs();
+        if self.scanned_ms.is_none_or(is_old) {
+            self.scanned_ms = Some(now_ms);
+            self.scan_fault = self.scan(&mut command).err();
+            if self.scan_fault.is_some() {
+                *self.failures.entry(Reason::Failed).or_default() += 1;
+            }
+        }
+        true
+    }
+
+    fn push(&self, readings: &mut Readings) {
+        for disk in &self.disks {
+            let tags = [("disk", disk.name.as_str()), ("host", self.host.name.as_str())];
+            let Health { is_healthy, temperature, .. } = disk.health;
+            let Health { reallocated_sectors, pending_sectors, .. } = disk.health;
+            let Health { media_errors, percentage_used, .. } = disk.health;
+            let is_healthy = is_healthy.map(|is_healthy| f64::from(u8::from(is_healthy)));
+            for (metric, unit, value) in [
+                ("system_disk_smart_healthy", "", is_healthy),
+                ("system_disk_smart_temperature", "celsius", temperature),
+                ("system_disk_smart_reallocated_sectors", "sectors", reallocated_sectors),
+                ("system_disk_smart_pending_sectors", "sectors", pending_sectors),
+                ("system_disk_smart_media_errors", "errors", media_errors),
+                ("system_disk_smart_percentage_used", "percent", percentage_used),
+            ] {
+                if let Some(value) = value {
+                    readings.gauge(metric, unit, &tags, value);
+                }
+            }
+        }
+        for (reason, name) in [
+            (Reason::Permission, "permission"),
+            (Reason::Unsupported, "unsupported"),
+            (Reason::Failed, "failed"),
+        ] {
+            let count = self.failures.get(&reason).copied().unwrap_or_default() as f64;
+            let tags = [("host", self.host.name.as_str()), ("reason", name)];
+            let metric = "system_disk_smart_failures";
+            readings.counter(metric, "failures", &tags, count, self.started_ms);
+        }
+    }
+
+    /// Returns the first fault, and the number of disks with one.
+    fn outcome(&self) -> Result<(), SourceError> {
+        if let Some(fault) = &self.scan_fault {
+            return Err(format!("smartctl --scan: {fault}").into());
+        }
+        let faults: Vec<&str> =
+            self.disks.iter().filter_map(|disk| disk.fault.as_deref()).collect();
+        if let Some(first) = faults.first() {
+            let (failed, all) = (faults.len(), self.disks.len());
+            let cause = format!("{failed} of {all} disks have no report of smartctl: {first}");
+            return Err(cause.into());
+        }
+        if self.omitted > 0 {
+            let (omitted, all) = (self.omitted, self.disks.len() + self.omitted);
+            return Err(format!("{omitted} of {all} disks are omitted").into());
+        }
+        Ok(())
+    }
+}
+
+impl Disk {
+    fn of(device: Device) -> Self {
+        let short = device.name.strip_prefix("/dev/").unwrap_or(&device.name);
+        // Disks behind a controller share its device.
+        let name = if device.is_behind_controller() {
+            format!("{short} {}", device.kind)
+        } else {
+            short.to_owned()
+        };
+        let name = name.chars().filter(|c| !c.is_control()).take(NAME_CHARS_MAX).collect();
+        Self { device, name, is_due: true, health: Health::default(), fault: None }
+    }
+
+    /// Runs smartctl for this disk. Returns the reason when the disk has no report.
+    fn query(&mut self, command: &mut Command) -> Option<Reason> {
+        // A sleeping disk is not woken up.
+        command.args(["--health", "--attributes", "--nocheck=standby,0"]);
+        if self.device.is_behind_controller() {
+            command.arg(format!("--device={}", self.device.kind));
+        }
+        command.arg("--").arg(&self.device.name);
+        let report = run_program(command, TIMEOUT, OUTPUT_BYTES_MAX, None)
+            .map_err(|cause| (Reason::Failed, format!("{}: {cause}", self.name)))
+            .and_then(|finished| parse_report(&finished.output));
+        match report {
+            // A sleeping disk keeps its last values.
+            Ok(health) => {
+                if health != Health::default() {
+                    self.health = health;
+                }
+                self.fault = None;
+                None
+            }
+            Err((reason, cause)) => {
+                self.health = Health::default();
+                let remedy = if reason == Reason::Permission { "; root may read it" } else { "" };
+                let is_logged = reason != Reason::Unsupported;
+                self.fault = is_logged.then(|| format!("{cause}{remedy}"));
+                Some(reason)
+            }
+        }
+    }
+}
+
+impl Device {
+    /// Returns true when smartctl does not recognize the disk by its path alone.
+    fn is_behind_controller(&self) -> bool {
+        self.kind.contains(',')
+    }
+}
+
+impl Source for Smart {
+    fn name(&self) -> &'static str {
+        "smart"
+    }
+
+    fn sample(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
+        if !self.begin(now_ms) {
+            return Ok(());
+        }
+        let _has_queried = self.query_next();
+        self.push(readings);
+        self.outcome()
+    }
+
+    fn sample_alone(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
+        if !self.begin(now_ms) {
+            return Ok(());
+        }
+        while self.query_next() {}
+        self.push(readings);
+        self.outcome()
+    }
+}
+
+#[cfg(test)]
+mod tests;
