@@ -1,5 +1,5 @@
 //! The workload whose instructions `benches/instructions/check.sh` counts: ingest, checkpoints,
-//! sealing, and queries while their hour is under way and after it was sealed.
+//! sealing, and queries while their hour is under way, after it was sealed, and again.
 //!
 //! Times and values are fixed, and one thread does all the work.
 #![allow(clippy::unwrap_used, reason = "a benchmark that cannot continue has failed")]
@@ -81,4 +81,12 @@ fn main() {
         steps::sealed_host,
     ];
     run(sealed, &store, &resources);
+    let again: [Query; 5] = [
+        steps::sealed_again_rate,
+        steps::sealed_again_topk,
+        steps::sealed_again_sum,
+        steps::sealed_again_sum_by,
+        steps::sealed_again_host,
+    ];
+    run(again, &store, &resources);
 }

@@ -108,4 +108,9 @@ queries! {
     sealed_sum, "A sum over all hosts.", "sum(m3)", true;
     sealed_sum_by, "Sums of rates.", "sum by (datacenter) (rate(m2_total[2m]))", true;
     sealed_host, "All series of a host.", "{host=\"web0100\"}", true;
+    sealed_again_rate, "Rates that are in the cache.", "rate(m0_total[5m])", true;
+    sealed_again_topk, "The highest rates again.", "topk(5, rate(m1_total[5m]))", false;
+    sealed_again_sum, "A sum over all hosts again.", "sum(m3)", true;
+    sealed_again_sum_by, "Sums again.", "sum by (datacenter) (rate(m2_total[2m]))", true;
+    sealed_again_host, "All series of a host again.", "{host=\"web0100\"}", true;
 }

@@ -19,7 +19,7 @@ use super::{
     mark::Mark,
     partition::{Partition, fold::FoldSizes},
     partitions::{Partitions, rooms::DocumentSpace, view::PartitionsView},
-    segment::{heads::TileHeads, tile::HISTOGRAM_BYTES_MAX},
+    segment::{cache::SealedCache, tile::HISTOGRAM_BYTES_MAX},
 };
 use crate::{
     model::{Cell, Granularity, GranularityIndex, PartitionId, SeriesId, UnixMillis},
@@ -69,9 +69,9 @@ impl LocalDocuments {
         self.tile_bytes_max.store(bytes, Ordering::Relaxed);
     }
 
-    /// Returns the cache of decoded heads of tiles.
-    pub(crate) fn cache(&self) -> &TileHeads {
-        &self.partitions.heads
+    /// Returns the cache of decoded parts of segments.
+    pub(crate) fn cache(&self) -> &SealedCache {
+        &self.partitions.cache
     }
 
     /// Returns the partitions with their stages. A partition is busy when this or an earlier call

@@ -46,7 +46,7 @@ impl Store {
         ]
     }
 
-    /// Sets the bytes that queries may cache: a quarter for the heads of tiles, the rest for rows
+    /// Sets the bytes that queries may cache: a quarter for sealed documents, the rest for rows
     /// and cells of the head.
     pub fn set_cache_bytes_max(&self, bytes_max: usize) {
         let sealed = bytes_max / 4;

@@ -1,16 +1,17 @@
 //! Evaluation of the input of an aggregation in chunks of series, so that its memory does not
 //! depend on the number of series.
 //!
-//! Selectors are evaluated in chunks, as are functions of range selectors, and operators between
-//! these and numbers. Everything else is evaluated as a whole, because its result depends on
-//! several series. Must never know: how cells are read, what aggregations and functions compute.
+//! Selectors are evaluated in chunks, as are functions of range selectors, and operators and
+//! functions of these and of numbers. Everything else is evaluated as a whole, because its result
+//! depends on several series. Must never know: how cells are read, what aggregations and functions
+//! compute.
 
 use super::{expression::Evaluator, step_invariant::is_step_invariant};
 use crate::query::QueryError;
 use crate::query::promql::{
     binary::operate,
     context::Context,
-    functions::range,
+    functions::{self, Arguments, is_element_wise, map_values, range},
     selectors::{Held, SampleProperty},
     syntax::tree::{Binary, Call, Expr, ValueType, VectorSelector},
     value::{
@@ -38,7 +39,15 @@ impl Evaluator<'_> {
             Expr::Paren(paren) => self.is_read_in_chunks(&paren.inner, steps),
             // A plain selector keeps its names.
             Expr::Vector(selector) => selector.extension.is_none(),
-            Expr::Call(call) => range_selector(call).is_some_and(is_distinct),
+            Expr::Call(call) => match input_of_elements(call) {
+                Some(input) => {
+                    self.is_read_in_chunks(input, steps)
+                        && input.selectors().into_iter().all(is_distinct)
+                }
+                None => selector_of_times(call)
+                    .or_else(|| range_selector(call))
+                    .is_some_and(is_distinct),
+            },
             Expr::Unary(unary) => {
                 self.is_read_in_chunks(&unary.inner, steps)
                     && unary.inner.selectors().into_iter().all(is_distinct)
@@ -99,6 +108,20 @@ impl Evaluator<'_> {
         let (name, arguments) = (call.function.name, call.arguments.as_slice());
         let locations = self.locations(call.span, arguments);
         let context = Context { notes: self.notes.of_call(&locations), ..self.context(steps) };
+        if let Some(input) = input_of_elements(call) {
+            let numbers = arguments[1..].iter().map(|number| self.value(number, steps));
+            let numbers = numbers.collect::<Result<Vec<_>, _>>()?;
+            return self.vector_in_chunks(input, steps, &mut |series| {
+                let values = [Value::Vector(series)].into_iter().chain(numbers.clone()).collect();
+                visit(series_of(functions::call(name, Arguments::new(name, values), &context)?))
+            });
+        }
+        if let Some(selector) = selector_of_times(call) {
+            let read = (SampleProperty::Time, Held::Chunk);
+            return self.selectors.instant_in_chunks(selector, steps, read, &mut |times| {
+                visit(map_values(times, |_, time| time))
+            });
+        }
         let Some(function) = range::function(name) else {
             return visit(series_of(self.call(call, steps)?));
         };
@@ -123,6 +146,19 @@ impl Evaluator<'_> {
             visit(series_of(operate(binary, left, right, &context)?))
         })
     }
+}
+
+/// Returns the first argument of a function of each of its values, if no other argument depends on
+/// series.
+fn input_of_elements(call: &Call) -> Option<&Expr> {
+    let (input, numbers) = call.arguments.split_first()?;
+    (is_element_wise(call.function.name) && numbers.iter().all(is_number)).then_some(input)
+}
+
+/// Returns the selector of the samples whose times a call returns.
+fn selector_of_times(call: &Call) -> Option<&VectorSelector> {
+    let argument = call.arguments.first().filter(|_| call.function.name == "timestamp")?;
+    if let Expr::Vector(selector) = argument.without_parens() { Some(selector) } else { None }
 }
 
 /// Returns the selector of a function's range, if the function is called for each series.

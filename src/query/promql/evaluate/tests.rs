@@ -25,7 +25,7 @@ const WHOLE: ChunkSizes = ChunkSizes { view: 1 << 20, part: 1000, bytes: 1 << 30
 const SMALL: ChunkSizes = ChunkSizes { view: 3, part: 2, bytes: 0 };
 const STALE_MARKER: f64 = f64::from_bits(0x7ff0_0000_0000_0002);
 
-const INPUTS: [&str; 35] = [
+const INPUTS: [&str; 44] = [
     "a_total",
     "g",
     "(g offset 4m)",
@@ -57,7 +57,16 @@ const INPUTS: [&str; 35] = [
     "2 > bool g",
     "g * scalar(sum(d))",
     "timestamp(g)",
+    "timestamp((a_total offset 2m))",
+    "timestamp({__name__=~'a_total|g'})",
     "abs(g)",
+    "abs({__name__=~'g|d'})",
+    "round(rate(a_total[5m]), 0.01)",
+    "clamp(ln(-g), -1, time() / 1e9)",
+    "clamp_max(g, scalar(sum(d)))",
+    "sqrt(g > 1) * 2",
+    "minute(g @ end())",
+    "histogram_count(g)",
     "max_over_time(rate(a_total[2m])[10m:1m])",
     "g or a_total",
     "g and on (host) a_total",
@@ -270,6 +279,9 @@ fn aggregations_of_more_series_than_the_limit_hold_only_their_result() {
         ("count by (dc) (last_over_time(g[5m]))", "8 7 7 7 7 7 7"),
         ("topk(2, g * 2)", "98 96"),
         ("quantile(0.5, g)", "24.5"),
+        ("sum(abs(g - 30))", "655"),
+        ("quantile(0.5, clamp_max(round(g, 2), 9))", "9"),
+        ("count(timestamp(g))", "50"),
         ("topk(1, max by (dc) (g)) / on () count(g)", "0.98"),
     ] {
         assert_eq!(instant(&store, query, &limits), expected, "{query}");

@@ -43,6 +43,13 @@ pub(super) fn call(
     }))
 }
 
+/// Returns whether a function with this name is in this file.
+pub(super) fn has(name: &str) -> bool {
+    time_function(name).is_some()
+        || unary_function(name).is_some()
+        || function_with_arguments(name).is_some()
+}
+
 /// Adding 1 to the square of a larger number does not change the square.
 const HUGE: f64 = 268_435_456.0;
 

@@ -147,6 +147,12 @@ pub(crate) fn call(
     }))
 }
 
+/// Returns whether each value of a function's result follows from one value of its first argument,
+/// and from further arguments that are numbers.
+pub(crate) fn is_element_wise(name: &str) -> bool {
+    maths::has(name) || native_histograms::function(name).is_some()
+}
+
 /// Returns the error for a call without a required argument.
 pub(crate) fn missing_argument(name: &str) -> QueryError {
     QueryError::Invalid(format!("parse error: an argument is missing in the call to {name:?}"))

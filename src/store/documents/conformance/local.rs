@@ -99,6 +99,22 @@ fn bytes_of(bench: &Bench, name: &str) -> Vec<u8> {
 }
 
 #[test]
+fn only_the_segments_with_cells_of_a_time_are_read() {
+    let mut bench = Bench::new(SEALED, 1);
+    let grid = bench.grid(FINE, NOON);
+    let half_past = NOON.0 + HOUR / 2;
+    // Each merge writes a part of the same document to a segment.
+    for (record, slot) in [(5, NOON.0), (6, half_past)] {
+        bench.merge(&grid, mark(record, grid.end.0), &vec![cell(7, slot, 1.0)]).unwrap();
+    }
+    bench.change_documents(&grid, |bytes| (SEALED.damage)(bytes, NOON, SeriesId(7)));
+    let count = |range: Range<i64>| bench.slots(FINE, range, SeriesId(7)).map(|slots| slots.len());
+    assert_eq!(count(NOON.0..half_past).unwrap(), 1);
+    let fault = count(NOON.0..half_past + 60_000).unwrap_err();
+    assert!(matches!(fault, StoreError::DamagedPart { .. }), "{fault}");
+}
+
+#[test]
 fn histograms_move_to_segments_which_older_releases_refuse() {
     let bench = Bench::new(SUBJECT, 1);
     let grid = bench.grid(FINE, NOON);

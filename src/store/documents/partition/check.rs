@@ -86,7 +86,7 @@ impl PartitionReader {
                 let series = series_at(id.row, lane);
                 let mut all = vec![Cell::EMPTY; slots];
                 let visit_cell = |slot: usize, cell| all[slot] = cell;
-                let (range, scratch) = (0..slots, &mut scratch);
+                let (range, scratch) = (&(0..slots), &mut scratch);
                 let read =
                     segment.cells((tile, &head), lane, range, Columns::ALL, scratch, visit_cell);
                 self.check_block(index, base..end, series, read.map(|()| all), visit)?;

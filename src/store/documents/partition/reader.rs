@@ -205,7 +205,7 @@ impl PartitionReader {
                 self.push_run(&before, series, &span, wanted, scratch, out)?;
                 self.push_row(document, series, row.value(), span.clone(), out)?;
             } else {
-                self.sealed().find(document, series, scratch, &mut found)?;
+                self.sealed().find_within((document, &span), series, scratch, &mut found)?;
                 if !found.is_empty() && !run.extend(&found, document) {
                     let parts = std::mem::take(&mut found);
                     let before =

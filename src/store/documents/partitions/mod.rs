@@ -19,7 +19,7 @@ use super::{
     PartitionInfo,
     grid::PartitionGrid,
     partition::{Partition, Removal, segments::Numbers},
-    segment::heads::TileHeads,
+    segment::cache::SealedCache,
 };
 use crate::{
     model::{Granularity, GranularityIndex, PartitionId, UnixMillis},
@@ -51,8 +51,8 @@ pub(super) struct Partitions {
     changing: Mutex<()>,
     /// Removed partitions to which a thread may still write segments.
     gone: Mutex<Vec<Weak<Partition>>>,
-    /// The heads of tiles that views decoded recently.
-    pub(super) heads: Arc<TileHeads>,
+    /// The heads of tiles and columns that views decoded recently.
+    pub(super) cache: Arc<SealedCache>,
 }
 
 impl Partitions {
@@ -63,8 +63,8 @@ impl Partitions {
         register: Arc<Register>,
     ) -> Result<Self, StoreError> {
         let (open, changing, gone) = Default::default();
-        let heads = Arc::new(TileHeads::new());
-        let this = Self { granularities, medium, register, open, changing, gone, heads };
+        let cache = Arc::new(SealedCache::new());
+        let this = Self { granularities, medium, register, open, changing, gone, cache };
         let mut files = Vec::new();
         for (index, granularity) in this.granularities.iter().enumerate() {
             let folder = partition_folder(granularity);

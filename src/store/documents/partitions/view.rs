@@ -48,7 +48,7 @@ impl PartitionsView {
         }
         let marks = readers.iter().map(|reader| (reader.partition.grid.range(), reader.mark));
         let marks = marks.collect();
-        let scratch = Mutex::new(Scratch::with_heads(partitions.heads.clone()));
+        let scratch = Mutex::new(Scratch::with_cache(partitions.cache.clone()));
         Ok(Self { partitions, range, readers, marks, scratch })
     }
 }
@@ -77,7 +77,7 @@ impl DocumentsView for PartitionsView {
         series: SeriesId,
         visit: &mut HistogramVisitor<'_>,
     ) -> Result<ControlFlow<()>, StoreError> {
-        let mut scratch = Scratch::with_heads(self.partitions.heads.clone());
+        let mut scratch = Scratch::with_cache(self.partitions.cache.clone());
         for reader in &self.readers {
             let outcome = reader.histograms(series, &self.range, &mut scratch, visit);
             if self.partitions.or_replace(&reader.partition, outcome)?.is_break() {

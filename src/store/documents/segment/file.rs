@@ -3,12 +3,9 @@
 //! Must never know: which segments count.
 
 mod index;
+mod tiles;
 
-use std::{
-    io,
-    ops::{ControlFlow, Range},
-    sync::Arc,
-};
+use std::{io, ops::Range, sync::Arc};
 
 use parking_lot::Mutex;
 use redb::StorageBackend;
@@ -17,14 +14,13 @@ use xxhash_rust::xxh3::xxh3_64;
 use index::{directory, seconds_of};
 
 use super::{
-    Columns, Misfit, Scratch,
+    Misfit,
     bits::PADDING,
-    heads::next_number,
-    histograms::CellVisitor,
+    cache::next_number,
     tile::{HISTOGRAMS, TileHead},
 };
 use crate::{
-    model::{Cell, UnixMillis},
+    model::UnixMillis,
     store::{error::StoreError, file::medium::Medium},
 };
 
@@ -38,8 +34,6 @@ pub(super) const HISTOGRAMS_VERSION: u64 = 2;
 /// number of its entries, checksum of the index, checksum of the footer.
 const FOOTER_BYTES: usize = 64;
 const ENTRY_BYTES: usize = 24;
-/// The maximum number of bytes of a tile that are read together.
-const RUN_BYTES_MAX: u64 = 16 << 10;
 /// The maximum number of tiles of a segment: an index of 1.5 GB.
 const ENTRIES_MAX: u64 = 1 << 26;
 
@@ -181,103 +175,6 @@ impl Segment {
     /// Returns the size of the file in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
-    }
-
-    /// Returns the head of a tile.
-    pub(crate) fn head(
-        &self,
-        tile: usize,
-        scratch: &mut Scratch,
-    ) -> Result<Arc<TileHead>, StoreError> {
-        if let Some((recent, head)) = &*self.recent.lock()
-            && *recent == tile
-        {
-            return Ok(head.clone());
-        }
-        if let Some(head) = scratch.heads.as_ref().and_then(|heads| heads.get(self.number, tile)) {
-            *self.recent.lock() = Some((tile, head.clone()));
-            return Ok(head);
-        }
-        let entry = self.entries[tile];
-        let end = self.entries.get(tile + 1).map_or(self.index_at, |next| next.offset);
-        let length = entry.head as usize;
-        if entry.offset.checked_add(length as u64).is_none_or(|head_end| head_end > end) {
-            return Err(self.corrupt(Misfit(0), entry.id));
-        }
-        let mut bytes = std::mem::take(&mut scratch.bytes);
-        self.read(entry.offset, length, &mut bytes)?;
-        let (key, span) = (entry.id.key(), (entry.slots as usize, self.width_ms));
-        let head = TileHead::read(&bytes, length, key, span, &mut scratch.buffers);
-        scratch.bytes = bytes;
-        let head = Arc::new(head.map_err(|misfit| self.corrupt(misfit, entry.id))?);
-        if entry.offset + (length + head.blocks_bytes()) as u64 != end {
-            return Err(self.corrupt(Misfit(length), entry.id));
-        }
-        *self.recent.lock() = Some((tile, head.clone()));
-        if let Some(heads) = &scratch.heads {
-            heads.keep(self.number, tile, head.clone());
-        }
-        Ok(head)
-    }
-
-    /// Visits the cells of a series of a tile within a range of slots.
-    pub(crate) fn cells(
-        &self,
-        (tile, head): (usize, &TileHead),
-        lane: usize,
-        slots: Range<usize>,
-        wanted: Columns,
-        scratch: &mut Scratch,
-        visit: impl FnMut(usize, Cell),
-    ) -> Result<(), StoreError> {
-        let Some((at, length)) = head.block(lane) else { return Ok(()) };
-        let entry = self.entries[tile];
-        let at = entry.offset + u64::from(entry.head) + at as u64;
-        let end = self.entries.get(tile + 1).map_or(self.index_at, |next| next.offset);
-        let Scratch { run, bytes, buffers, .. } = scratch;
-        let block = if run.begin((self.number, tile)) {
-            // A query that reads a second series of a tile usually reads more of them.
-            let rest = end.saturating_sub(at).min(RUN_BYTES_MAX).max(length as u64) as usize;
-            if run.get(at, length).is_none() {
-                run.fill(at, |bytes| self.read(at, rest, bytes))?;
-            }
-            run.get(at, length).unwrap_or_default()
-        } else {
-            self.read(at, length, bytes)?;
-            bytes
-        };
-        let outcome = head.cells(lane, block, slots, wanted, buffers, visit);
-        outcome.map_err(|misfit| self.corrupt(misfit, entry.id))
-    }
-
-    /// Visits the histograms of a series of a tile in a range of slots until the visitor breaks.
-    pub(crate) fn histograms(
-        &self,
-        (tile, head): (usize, &TileHead),
-        lane: usize,
-        slots: &Range<usize>,
-        scratch: &mut Scratch,
-        visit: &mut CellVisitor<'_>,
-    ) -> Result<ControlFlow<()>, StoreError> {
-        let Some((at, length)) = head.block(lane) else { return Ok(ControlFlow::Continue(())) };
-        let (entry, Scratch { bytes, buffers, .. }) = (self.entries[tile], scratch);
-        self.read(entry.offset + u64::from(entry.head) + at as u64, length, bytes)?;
-        let outcome = head.histograms(lane, bytes, slots, buffers, visit);
-        outcome.map_err(|misfit| self.corrupt(misfit, entry.id))
-    }
-
-    /// Returns the bytes of the block of a series, with its checksum.
-    pub(crate) fn block(
-        &self,
-        (tile, head): (usize, &TileHead),
-        lane: usize,
-    ) -> Result<Vec<u8>, StoreError> {
-        let Some((at, length)) = head.block(lane) else { return Ok(Vec::new()) };
-        let entry = self.entries[tile];
-        let mut block = Vec::new();
-        self.read(entry.offset + u64::from(entry.head) + at as u64, length, &mut block)?;
-        block.truncate(length);
-        Ok(block)
     }
 
     /// Replaces the content of `out` with bytes of the file, followed by padding.

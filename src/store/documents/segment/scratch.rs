@@ -1,10 +1,10 @@
-//! Memory that is reused from one block to the next, and the cache of tile heads.
+//! Memory that is reused from one block to the next, and the cache of decoded parts of segments.
 //!
 //! Must never know: what the numbers mean.
 
 use std::sync::Arc;
 
-use super::{bits::PADDING, buffers::Buffers, heads::TileHeads};
+use super::{bits::PADDING, buffers::Buffers, cache::SealedCache};
 use crate::store::error::StoreError;
 
 /// Memory that reading reuses.
@@ -15,14 +15,14 @@ pub(crate) struct Scratch {
     pub(super) bytes: Vec<u8>,
     /// The blocks of the tile from which blocks were read last.
     pub(super) run: BlockRun,
-    /// The cache of tile heads, shared by later reads.
-    pub(super) heads: Option<Arc<TileHeads>>,
+    /// The cache of heads and columns, shared by later reads.
+    pub(super) cache: Option<Arc<SealedCache>>,
 }
 
 impl Scratch {
-    /// Returns memory with a cache of decoded heads.
-    pub(crate) fn with_heads(heads: Arc<TileHeads>) -> Self {
-        Self { heads: Some(heads), ..Self::default() }
+    /// Returns memory with a cache of heads and columns.
+    pub(crate) fn with_cache(cache: Arc<SealedCache>) -> Self {
+        Self { cache: Some(cache), ..Self::default() }
     }
 }
 

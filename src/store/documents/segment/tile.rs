@@ -5,18 +5,22 @@
 //! samples, so that reading one series takes the head and one block. A series' position in the tile
 //! is its lane. Must never know: files, IDs of series.
 
+use std::ops::Range;
+
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 mod writer;
 
+pub(crate) use super::times::SLOTS_MAX;
 pub(crate) use writer::TileWriter;
 
 use super::{
     bits::PADDING,
     buffers::Buffers,
+    column::{Wanted, columns_of},
     cursor::{Cursor, Misfit},
     times::Times,
-    values::{self, Columns},
+    values::{self, Columns, Values},
 };
 use crate::model::Cell;
 
@@ -24,10 +28,6 @@ use crate::model::Cell;
 pub(crate) const LANES: usize = 64;
 /// The bit of a row in the index that marks a tile of histograms.
 pub(crate) const HISTOGRAMS: u32 = 1 << 31;
-/// The maximum number of slots of a span.
-pub(crate) const SLOTS_MAX: usize = 1024;
-/// The values of a column that is not read.
-static NO_VALUES: [f64; SLOTS_MAX] = [0.0; SLOTS_MAX];
 /// The size of a checksum in bytes.
 const CHECK_BYTES: usize = 4;
 
@@ -51,6 +51,8 @@ pub(crate) struct TileHead {
     times: Vec<Times>,
     /// The lanes of the series, as bits.
     present: u64,
+    /// A range of slots in which every series has cells.
+    filled: Range<usize>,
     /// The lane of each series, the index of its times, the offset of its block from the end of the
     /// head, and the block's length.
     series: Vec<(u8, u8, usize, usize)>,
@@ -109,7 +111,8 @@ impl TileHead {
             at += length;
         }
         if from.at() == end {
-            Ok(Self { tile, width_ms, times, present: lanes, series })
+            let filled = filled_by_all(&times);
+            Ok(Self { tile, width_ms, times, present: lanes, filled, series })
         } else {
             Err(from.misfit())
         }
@@ -140,15 +143,13 @@ impl TileHead {
     }
 
     /// Returns whether a series has a cell in a range of slots.
-    pub(crate) fn has(&self, lane: usize, slots: std::ops::Range<usize>) -> bool {
+    pub(crate) fn has(&self, lane: usize, slots: Range<usize>) -> bool {
+        // Usually all series have cells in the same slots. The answer is then in the CPU's cache.
+        if self.filled.start.max(slots.start) < self.filled.end.min(slots.end) {
+            return self.present >> lane & 1 == 1;
+        }
         let Some((_, shared, ..)) = self.find(lane) else { return false };
         let filled = &self.times[usize::from(shared)].slots;
-        // Usually no slot is empty.
-        if slots.start < slots.end
-            && filled.get(slots.start).is_some_and(|slot| usize::from(*slot) == slots.start)
-        {
-            return true;
-        }
         let next = filled.partition_point(|slot| usize::from(*slot) < slots.start);
         filled.get(next).is_some_and(|slot| usize::from(*slot) < slots.end)
     }
@@ -177,57 +178,59 @@ impl TileHead {
         Ok(Some((&self.times[usize::from(shared)], &block[..end + PADDING])))
     }
 
-    /// Visits the cells of a series within a range of slots, decoded from its block, which
-    /// [`PADDING`] bytes must follow. Only the wanted columns are decoded, unless a cell in the
-    /// range has two samples.
-    pub(crate) fn cells(
+    /// Returns the cells of a series within a range of slots; `None` when the tile lacks the series.
+    pub(super) fn wanted(
+        &self,
+        lane: usize,
+        slots: &Range<usize>,
+        columns: Columns,
+    ) -> Option<Wanted<'_>> {
+        let (_, shared, ..) = self.find(lane)?;
+        Some(Wanted::within(&self.times[usize::from(shared)], slots, columns))
+    }
+
+    /// Decodes the wanted columns of a series up to the last wanted cell from its block, which
+    /// [`PADDING`] bytes must follow. Values of earlier cells that are not wanted can be anything.
+    pub(super) fn values(
         &self,
         lane: usize,
         block: &[u8],
-        slots: std::ops::Range<usize>,
-        wanted: Columns,
+        wanted: &Wanted<'_>,
         buffers: &mut Buffers,
-        mut visit: impl FnMut(usize, Cell),
+    ) -> Result<Values, Misfit> {
+        let Some((times, block)) = self.checked(lane, block)? else { return Ok(Values::default()) };
+        values::read(block, times, self.width_ms, wanted.cells.clone(), wanted.columns, buffers)
+    }
+
+    /// Visits the cells of a series within a range of slots, decoded from its block, which
+    /// [`PADDING`] bytes must follow.
+    pub(super) fn cells(
+        &self,
+        lane: usize,
+        block: &[u8],
+        slots: &Range<usize>,
+        columns: Columns,
+        buffers: &mut Buffers,
+        visit: impl FnMut(usize, Cell),
     ) -> Result<(), Misfit> {
-        let Some((times, block)) = self.checked(lane, block)? else { return Ok(()) };
-        let position =
-            |slot: usize| times.slots.partition_point(|filled| usize::from(*filled) < slot);
-        let (from, to) = (position(slots.start), position(slots.end));
-        // Readers split a cell of two samples, which takes all columns of values.
-        let has_pairs = times.n.get(from..to).is_some_and(|n| n.contains(&2));
-        let wanted = if has_pairs { wanted.and(Columns::VALUES) } else { wanted };
-        let values = values::read(block, times, self.width_ms, from..to, wanted, buffers)?;
-        // Slices of equal length let the compiler omit bounds checks.
-        let part = from..to.max(from);
-        let column = |all| column_of(all, part.clone());
-        let (sum, min, max) = (column(&values.sum), column(&values.min), column(&values.max));
-        let (first, last) = (column(&values.first), column(&values.last));
-        let m2 = column(&values.m2);
-        let (n, slots) = (&times.n[part.clone()], &times.slots[part.clone()]);
-        let (first_at, last_at) = (&times.first_at[part.clone()], &times.last_at[part.clone()]);
-        for index in 0..part.len() {
-            let cell = Cell {
-                n: n[index],
-                first_at: first_at[index],
-                last_at: last_at[index],
-                sum: sum[index],
-                min: min[index],
-                max: max[index],
-                first: first[index],
-                last: last[index],
-                m2: m2[index],
-            };
-            visit(usize::from(slots[index]), cell);
-        }
+        let Some(wanted) = self.wanted(lane, slots, columns) else { return Ok(()) };
+        let values = self.values(lane, block, &wanted, buffers)?;
+        wanted.visit(columns_of(&values, &wanted.cells), visit);
         values.recycle(buffers);
         Ok(())
     }
 }
 
-/// Returns a part of a column; zeros when the column was not read.
-fn column_of(column: &[f64], part: std::ops::Range<usize>) -> &[f64] {
-    let length = part.len();
-    column.get(part).unwrap_or(&NO_VALUES[..length])
+/// Returns the slots in which all times have cells, as long as none of them has gaps.
+fn filled_by_all(times: &[Times]) -> Range<usize> {
+    let without_gaps = |times: &Times| match (times.slots.first(), times.slots.last()) {
+        (Some(first), Some(last)) if usize::from(last - first) + 1 == times.count() => {
+            usize::from(*first)..usize::from(*last) + 1
+        }
+        _ => 0..0,
+    };
+    let filled = times.iter().map(without_gaps);
+    filled.reduce(|all, next| all.start.max(next.start)..all.end.min(next.end)).unwrap_or(0..0)
 }
 
 /// The maximum size of a block, whose streams are no longer than their numbers and patches.

@@ -11,6 +11,8 @@ use super::{
 };
 use crate::model::Cell;
 
+/// The maximum number of slots of a span.
+pub(crate) const SLOTS_MAX: usize = 1024;
 /// Every slot of the span has a cell.
 const FULL: u8 = 1;
 /// Numbers are differences from the first times of the tile, in the slots that both have.

@@ -81,6 +81,18 @@ impl<'p> SealedPart<'p> {
         scratch: &mut Scratch,
         found: &mut Vec<Source>,
     ) -> Result<(), StoreError> {
+        let document = start..self.partition.grid.next_document(start);
+        self.find_within((start, &document), series, scratch, found)
+    }
+
+    /// Finds the parts of a document that have cells within a range; see [`Self::find`].
+    pub(crate) fn find_within(
+        &self,
+        (start, range): (UnixMillis, &Range<UnixMillis>),
+        series: SeriesId,
+        scratch: &mut Scratch,
+        found: &mut Vec<Source>,
+    ) -> Result<(), StoreError> {
         let grid = &self.partition.grid;
         let (row, lane) = row_and_lane(series);
         let seconds = grid.seconds(start);
@@ -95,9 +107,10 @@ impl<'p> SealedPart<'p> {
                 }
             };
             let base = grid.id.start.plus(i64::from(first) * 1000);
-            let from = ((start.0 - base.0) / grid.width_ms) as usize;
+            let slot = |at: UnixMillis| ((at.0 - base.0).max(0) / grid.width_ms) as usize;
+            let from = slot(start);
             let to = (from + grid.slots(start)).min(slots);
-            if head.has(lane, from..to) {
+            if head.has(lane, from.max(slot(range.start))..to.min(slot(range.end))) {
                 found.push(Source { segment: segment.clone(), tile, head, from, to, base });
             }
         }
@@ -148,7 +161,7 @@ impl<'p> SealedPart<'p> {
         let range = source.from.max(slot(range.start))..source.to.min(slot(range.end));
         let (_, lane) = row_and_lane(series);
         let tile = (source.tile, &*source.head);
-        source.segment.cells(tile, lane, range, wanted, scratch, |slot, cell| {
+        source.segment.cells(tile, lane, &range, wanted, scratch, |slot, cell| {
             visit(source.base.plus(slot as i64 * width_ms), cell);
         })
     }

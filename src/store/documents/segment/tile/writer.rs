@@ -176,7 +176,7 @@ impl TileWriter {
             let mut filled_slots = times.slots.iter();
             let Some(block) = at.and_then(|(at, _)| bytes.get(head + at..)) else { return false };
             let outcome =
-                read.cells(*lane, block, 0..slots, Columns::ALL, buffers, |slot, cell| {
+                read.cells(*lane, block, &(0..slots), Columns::ALL, buffers, |slot, cell| {
                     let is_next =
                         filled_slots.next().is_some_and(|next| usize::from(*next) == slot);
                     same &= is_next && cells.next().is_some_and(|next| is_same(next, &cell));
