@@ -55,6 +55,7 @@ mod retention_rules;
 #[path = "../support/rounds.rs"]
 mod rounds;
 mod sample_locations;
+mod senders_shards;
 mod series_search;
 #[path = "../support/setup.rs"]
 mod setup;

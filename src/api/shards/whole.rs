@@ -15,15 +15,13 @@ use actix_web::{
 use crate::api::answer;
 
 /// The paths below `/api/v1`, or below Prometheus' or Graphite's prefix.
-const PATHS: [&str; 12] = [
+const PATHS: [&str; 10] = [
     "/documents",
     "/storage",
     "/aggregate",
     "/held",
     "/export",
     "/tail",
-    "/status/tsdb",
-    "/senders",
     "/admin/preallocate",
     "/admin/snapshot",
     "/update",
@@ -35,7 +33,7 @@ const BELOW: [&str; 2] = ["/admin/series/", "/admin/senders/"];
 fn is_of_first_shard(method: &Method, path: &str) -> bool {
     let prefixes = ["/graphite", "/prometheus", "/api/v1"];
     let path = prefixes.iter().fold(path, |path, prefix| path.strip_prefix(prefix).unwrap_or(path));
-    (path == "/series" && *method == Method::DELETE)
+    (matches!(path, "/series" | "/senders") && *method == Method::DELETE)
         || PATHS.contains(&path)
         || BELOW.iter().any(|below| path.starts_with(below))
 }
@@ -90,6 +88,10 @@ mod tests {
             (Method::GET, "/api/v1/moved", false),
             (Method::GET, "/api/v1/cardinality", false),
             (Method::POST, "/prometheus/api/v1/read", false),
+            (Method::GET, "/prometheus/api/v1/status/tsdb", false),
+            (Method::GET, "/api/v1/senders", false),
+            (Method::DELETE, "/api/v1/senders", true),
+            (Method::POST, "/api/v1/admin/senders/remove", true),
             (Method::GET, "/api/v1/export", true),
             (Method::POST, "/api/v1/ingest", false),
             (Method::GET, "/api/v1/cluster/status", false),
