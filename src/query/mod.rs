@@ -96,8 +96,10 @@ pub use series::{
     tsdb_status_of_shard, whole_pattern, with_samples_since,
 };
 pub use shards::{
-    AGGREGATE, CELLS, ErrorOfShard, GRAPHITE, OtherShards, READINGS, ReserveBytes, SENDERS,
+    AGGREGATE, CELLS, EXPORT, ErrorOfShard, GRAPHITE, OtherShards, READINGS, ReserveBytes, SENDERS,
     SERIES_COUNTS, SPARKLINES, ShardsOfProject, TSDB_STATUS,
 };
-pub use stream::{ExportPage, ExportRequest, Tail, TailCell, TailEvent, TailRequest, export};
+pub use stream::{
+    ExportPage, ExportRequest, Tail, TailCell, TailEvent, TailRequest, export, export_of_question,
+};
 pub use time::{CalendarUnit, Resolution, Timestamp, time_zone, zone_name};

@@ -15,6 +15,7 @@ mod disk_budget;
 #[path = "../support/document_damage.rs"]
 mod document_damage;
 mod downgrade;
+mod export_shards;
 mod files;
 #[path = "../support/fleet.rs"]
 mod fleet;

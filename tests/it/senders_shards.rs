@@ -30,7 +30,8 @@ fn open() -> Opened {
 fn send(to: &mut Opened, (sender, name): (&str, &str), number: Option<(i64, u64)>, minute: i64) {
     let at = UnixMillis(START.0 + minute * MINUTE);
     let info = setup::series("load", &[("name", name)], Kind::Gauge);
-    let id = setup::define(&mut to.appender, &[SeriesInfo { sender: sender.into(), ..info }], at)[0];
+    let id =
+        setup::define(&mut to.appender, &[SeriesInfo { sender: sender.into(), ..info }], at)[0];
     if let Some((epoch, seq)) = number {
         let number = BatchNumber { sender: sender.into(), epoch, seq };
         let deduplication = Deduplication::ByNumber(number);
@@ -79,7 +80,8 @@ fn senders_of_shards_are_listed_as_those_of_one_store() {
         let listed: Vec<_> = found.senders.iter().map(|sender| &*sender.agent).collect();
         assert_eq!((listed.as_slice(), found.total), (expected, expected.len()), "{request:?}");
         if let Some(sender) = found.senders.iter().find(|sender| sender.agent == "web2") {
-            let epochs: Vec<_> = sender.epochs.iter().map(|epoch| (epoch.epoch, epoch.seq)).collect();
+            let epochs: Vec<_> =
+                sender.epochs.iter().map(|epoch| (epoch.epoch, epoch.seq)).collect();
             assert_eq!((epochs, sender.series), (vec![(3, 2), (1, 9)], 3));
         }
     }

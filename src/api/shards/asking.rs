@@ -15,9 +15,9 @@ use crate::{
     clock::{Clock, SystemClock},
     model::UnixMillis,
     query::{
-        self, AGGREGATE, Budget, CELLS, ExpressionLimits, FacetCounts, GRAPHITE, QueryError,
-        READINGS, Reservation, SENDERS, SERIES_COUNTS, SPARKLINES, SendersRequest, TSDB_STATUS,
-        aggregate_of_question, cells_of_question, list_label_names, list_label_values,
+        self, AGGREGATE, Budget, CELLS, EXPORT, ExpressionLimits, FacetCounts, GRAPHITE,
+        QueryError, READINGS, Reservation, SENDERS, SERIES_COUNTS, SPARKLINES, SendersRequest,
+        TSDB_STATUS, aggregate_of_question, cells_of_question, list_label_names, list_label_values,
         list_metrics, read_question, select_series, series_matchers, with_samples_since, written,
     },
 };
@@ -95,6 +95,10 @@ fn answer_within(
         READINGS => query::readings_of_question(&project.store, question, &limits),
         SPARKLINES => project.sparklines.of_question(&project.store, budget, question),
         SERIES_COUNTS => query::series_counts_of_shard(&project.store, budget),
+        EXPORT => {
+            let own = (&project.store, project.shard);
+            query::export_of_question(own, budget, question, &held.limits(), now)
+        }
         SENDERS => {
             let request: SendersRequest = read_question(question)?;
             written(&request.part(&project.store, budget)?)

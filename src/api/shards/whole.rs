@@ -15,12 +15,11 @@ use actix_web::{
 use crate::api::answer;
 
 /// The paths below `/api/v1`, or below Prometheus' or Graphite's prefix.
-const PATHS: [&str; 10] = [
+const PATHS: [&str; 9] = [
     "/documents",
     "/storage",
     "/aggregate",
     "/held",
-    "/export",
     "/tail",
     "/admin/preallocate",
     "/admin/snapshot",
@@ -92,7 +91,8 @@ mod tests {
             (Method::GET, "/api/v1/senders", false),
             (Method::DELETE, "/api/v1/senders", true),
             (Method::POST, "/api/v1/admin/senders/remove", true),
-            (Method::GET, "/api/v1/export", true),
+            (Method::GET, "/api/v1/export", false),
+            (Method::GET, "/api/v1/documents", true),
             (Method::POST, "/api/v1/ingest", false),
             (Method::GET, "/api/v1/cluster/status", false),
         ] {
