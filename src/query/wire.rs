@@ -29,6 +29,30 @@ pub(crate) fn put_labels(labels: &Labels, out: &mut Vec<u8>) {
     }
 }
 
+/// The byte before an element of a list without a count.
+const ELEMENT: u8 = 1;
+/// The byte after the last element.
+const END: u8 = 0;
+
+/// Writes the mark of an element of a list without a count.
+pub(crate) fn put_element(out: &mut Vec<u8>) {
+    out.push(ELEMENT);
+}
+
+/// Writes the mark after the last element, at the end of an answer: without it, the answer was cut.
+pub(crate) fn put_end(out: &mut Vec<u8>) {
+    out.push(END);
+}
+
+/// Returns true when an element follows, and false at the end of an answer.
+pub(crate) fn has_element(bytes: &mut &[u8]) -> Option<bool> {
+    match take(bytes)? {
+        [ELEMENT] => Some(true),
+        [END] if bytes.is_empty() => Some(false),
+        [_] => None,
+    }
+}
+
 /// Reads bytes; all readers return `None` when the bytes end before.
 pub(crate) fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
     let (first, rest) = bytes.split_first_chunk::<N>()?;

@@ -22,7 +22,7 @@ use crate::{
         Budget, QueryError, QueryLimits, Resolution, SeriesMerge,
         cells::axis::Axis,
         histograms::needs_histograms,
-        messages::{damaged_answer, written},
+        messages::{damaged_answer, read_answer, written},
         series::grouping::{Group, Ranking, check_lines},
     },
     store::Store,
@@ -101,8 +101,11 @@ pub fn chart_of_shards(
     limits: &QueryLimits,
     now: UnixMillis,
 ) -> Result<ChartAnswer, QueryError> {
-    let outlines = |points| read_outlines(&ask(&ChartStep::Outline { points })?);
-    let mut all = outlines(request.points)?;
+    let outlines = |points| {
+        let answers = ask(&ChartStep::Outline { points })?;
+        answers.iter().map(|answer| read_answer(answer, budget)).collect::<Result<Vec<_>, _>>()
+    };
+    let mut all: Vec<ChartOutline> = outlines(request.points)?;
     // Slots of the whole must fit as those of one store do.
     let total = all.iter().map(|outline| outline.lines.max(outline.series)).sum::<usize>();
     let fitting = limits.points_max / total.max(1);
@@ -115,11 +118,6 @@ pub fn chart_of_shards(
     let (resolution, notes) = common(&all);
     let cells = ask(&ChartStep::Cells { resolution: resolution.clone(), shared: shared(&all) })?;
     merged(&cells, budget, (request, resolution, notes), limits, now)
-}
-
-fn read_outlines(answers: &[Vec<u8>]) -> Result<Vec<ChartOutline>, QueryError> {
-    let read = |answer: &Vec<u8>| serde_json::from_slice(answer).map_err(|_| damaged_answer());
-    answers.iter().map(read).collect()
 }
 
 /// Returns the coarsest resolution of the shards with series, and their notes.
@@ -230,8 +228,8 @@ fn merged(
     limits: &QueryLimits,
     now: UnixMillis,
 ) -> Result<ChartAnswer, QueryError> {
-    let parts: Option<Vec<_>> = parts.iter().map(|bytes| Part::decode(bytes)).collect();
-    let parts = parts.ok_or_else(damaged_answer)?;
+    let parts = parts.iter().map(|bytes| Part::decode(bytes, budget));
+    let parts = parts.collect::<Result<Vec<_>, _>>()?;
     let axis = Axis::of_slots(resolution, common_slots(&parts));
     let (groups, mut notes) =
         (merged_groups(&parts, request, budget)?, deduplicated(&parts, notes));

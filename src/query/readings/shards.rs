@@ -11,7 +11,10 @@ use crate::{
         ExpressionLimits, QueryError, READINGS, SeriesMatcher,
         messages::{damaged_answer, read_question, written},
         series::sent_matchers::{SentMatcher, compiled, sent},
-        wire::{count, labels, number, put_count, put_labels, put_value, take, value},
+        wire::{
+            count, has_element, labels, number, put_count, put_element, put_end, put_labels,
+            put_value, take, value,
+        },
     },
     store::Store,
 };
@@ -64,7 +67,7 @@ pub fn each_series(
     for answer in answers {
         limits.budget.check()?;
         let mut bytes = &answer[..];
-        while !bytes.is_empty() {
+        while has_element(&mut bytes).ok_or_else(damaged_answer)? {
             let series = decode(&mut bytes).ok_or_else(damaged_answer)?;
             limits.reserve(bytes_of(&series))?;
             all.push(series);
@@ -121,11 +124,13 @@ pub fn readings_of_question(
     let request = ReadingsRequest { range, labels_only: question.labels_only };
     let (mut out, mut reserved) = (Vec::new(), 0);
     each_series_here(store, &sets, &request, limits, UnixMillis(question.now), &mut |series| {
+        put_element(&mut out);
         encode(&series, &mut out);
         let grown = out.capacity() - reserved;
         reserved = out.capacity();
         limits.reserve(grown)
     })?;
+    put_end(&mut out);
     Ok(out)
 }
 
