@@ -51,11 +51,11 @@ pub use chart::{
 };
 pub use distribution::Distribution;
 pub use documents::{
-    CellLocation, DocumentRow, DocumentsAnswer, DocumentsForm, DocumentsRequest, LevelPart,
-    LevelsDocument, MinuteTotals, NestedDocument, PreallocateAnswer, PreallocateRequest,
+    CellLocation, DocumentRow, DocumentsAnswer, DocumentsForm, DocumentsRequest, DocumentsStep,
+    LevelPart, LevelsDocument, MinuteTotals, NestedDocument, PreallocateAnswer, PreallocateRequest,
     PreallocatedLevel, ShownDocument, ShownPart, ShownSlot, SlotNumber, SlotValue, SlotValues,
     StoredCell, StoredDocumentAnswer, StoredDocumentRequest, StoredPartition, documents,
-    preallocate, stored_document,
+    documents_of_shards, documents_step, preallocate, stored_document,
 };
 pub use error::{OverBudget, QueryError};
 pub use expression_limits::ExpressionLimits;
@@ -96,8 +96,8 @@ pub use series::{
     tsdb_status_of_shard, whole_pattern, with_samples_since,
 };
 pub use shards::{
-    AGGREGATE, CELLS, EXPORT, ErrorOfShard, GRAPHITE, OtherShards, READINGS, ReserveBytes, SENDERS,
-    SERIES_COUNTS, SPARKLINES, ShardsOfProject, TSDB_STATUS,
+    AGGREGATE, CELLS, DOCUMENTS, EXPORT, ErrorOfShard, GRAPHITE, OtherShards, READINGS,
+    ReserveBytes, SENDERS, SERIES_COUNTS, SPARKLINES, ShardsOfProject, TSDB_STATUS,
 };
 pub use stream::{
     ExportPage, ExportRequest, Tail, TailCell, TailEvent, TailRequest, export, export_of_question,

@@ -21,6 +21,8 @@ pub const GRAPHITE: &str = "graphite";
 pub const SPARKLINES: &str = "sparklines";
 /// The kind of a question for the largest metrics, tags and senders.
 pub const SERIES_COUNTS: &str = "series_counts";
+/// The kind of a question for documents.
+pub const DOCUMENTS: &str = "documents";
 /// The kind of a question for a page of an export.
 pub const EXPORT: &str = "export";
 /// The kind of a question for the senders that number their batches.

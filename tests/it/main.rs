@@ -14,6 +14,7 @@ mod counters;
 mod disk_budget;
 #[path = "../support/document_damage.rs"]
 mod document_damage;
+mod documents_shards;
 mod downgrade;
 mod export_shards;
 mod files;

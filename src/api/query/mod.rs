@@ -19,7 +19,9 @@ pub(crate) use params::fuzz_query;
 pub(super) use params::{range_between, selector};
 pub(super) use senders::SenderSelection;
 pub(super) use series_search::{FIND, FindParams};
-pub(super) use shards::{CHART, ChartQuestion, FACETS, SERIES_LIST, SelectorQuestion};
+pub(super) use shards::{
+    CHART, ChartQuestion, DocumentsQuestion, FACETS, SERIES_LIST, SelectorQuestion,
+};
 pub use tail::Tails;
 
 use std::time::Duration;

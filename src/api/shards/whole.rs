@@ -15,8 +15,7 @@ use actix_web::{
 use crate::api::answer;
 
 /// The paths below `/api/v1`, or below Prometheus' or Graphite's prefix.
-const PATHS: [&str; 9] = [
-    "/documents",
+const PATHS: [&str; 8] = [
     "/storage",
     "/aggregate",
     "/held",
@@ -92,7 +91,8 @@ mod tests {
             (Method::DELETE, "/api/v1/senders", true),
             (Method::POST, "/api/v1/admin/senders/remove", true),
             (Method::GET, "/api/v1/export", false),
-            (Method::GET, "/api/v1/documents", true),
+            (Method::GET, "/api/v1/documents", false),
+            (Method::GET, "/api/v1/tail", true),
             (Method::POST, "/api/v1/ingest", false),
             (Method::GET, "/api/v1/cluster/status", false),
         ] {

@@ -8,6 +8,7 @@ pub(super) mod nested;
 mod preallocation;
 mod request;
 mod rows;
+mod shards;
 mod shells;
 
 pub use inspection::{
@@ -17,6 +18,8 @@ pub use inspection::{
 pub use levels::{LevelPart, LevelsDocument};
 pub use nested::{MinuteTotals, NestedDocument, SlotNumber, SlotValue, SlotValues};
 pub use preallocation::{PreallocateAnswer, PreallocateRequest, PreallocatedLevel, preallocate};
+
+pub use shards::{DocumentsStep, documents_of_shards, documents_step};
 
 pub use request::{DocumentRow, DocumentsAnswer, DocumentsForm, DocumentsRequest};
 
@@ -34,10 +37,10 @@ use crate::{
         cells::reader::CellReader,
         cells::spacing::SpacingSearch,
         documents::levels::{LevelPlan, SeriesParts, levels_document},
-        documents::nested::{Nesting, SLOT_BYTES, nest},
+        documents::nested::plan::NestedPlan,
         series::grouping::{Group, check_lines, group},
         series::suggestion,
-        time::resolution::{AUTO_POINTS, granularity_of_documents, granularity_of_width},
+        time::resolution::{AUTO_POINTS, granularity_of_documents},
     },
     store::Store,
 };
@@ -152,38 +155,18 @@ impl DocumentsQuery<'_> {
     }
 
     fn nested(&self, groups: &[Group]) -> Result<DocumentsAnswer, QueryError> {
-        let Range { start, end } = self.request.range;
-        let points = self.request.points.unwrap_or(AUTO_POINTS);
-        let resolution = &self.request.resolution;
+        let request = self.request;
+        let points = request.points.unwrap_or(AUTO_POINTS);
         let granularity =
-            granularity_of_documents(&self.coverage, resolution, &(start..end), points)?;
-        let granularities = self.coverage.granularities();
-        let zone = self.request.time_zone.as_ref();
-        let nesting = |granularity| Nesting::new(granularity, zone, end.0.saturating_sub(start.0));
-        let nestings: Vec<_> = granularities.iter().map(nesting).collect();
-        let nesting = &nestings[granularity.0];
-        let resolution = match nesting.local_slot() {
-            Some(unit) => Resolution::Calendar(unit),
-            None => Resolution::Named(granularities[granularity].name.clone()),
-        };
-        let mut axis =
-            self.axis(groups, &resolution, &nesting.whole_documents(&self.request.range))?;
-        // A slot of a coarser granularity belongs to a document of that granularity.
-        let nesting_of_width = |width: i64| {
-            let coarser = granularity_of_width(granularities, width);
-            let coarser = coarser.filter(|_| nesting.local_slot().is_none());
-            &nestings[coarser.map_or(granularity, |coarser| coarser.max(granularity)).0]
-        };
-        let shells = self.request.shells.then(|| self.shells(groups, granularity)).transpose()?;
+            granularity_of_documents(&self.coverage, &request.resolution, &request.range, points)?;
+        let plan = NestedPlan::new(self.coverage.granularities(), granularity, request);
+        let mut axis = self.axis(groups, &plan.resolution(), &plan.whole_documents())?;
+        let shells = request.shells.then(|| self.shells(groups, granularity)).transpose()?;
         let mut documents = Vec::new();
         self.read(&axis, groups, false, |group, cells| {
-            let merged = group.merged.then_some(group.members.len());
-            let slots = axis.slots().iter().copied().zip(cells.iter().copied());
-            self.budget.reserve(slots.len() * SLOT_BYTES)?;
             let shells = shells.as_ref().map(|shells| shells.starts(&group.members)).transpose()?;
-            let shells = (nesting, shells.unwrap_or_default());
-            let all = nest((&group.entry, merged), slots, nesting_of_width, shells, self.budget)?;
-            documents.extend(all);
+            let shells = shells.unwrap_or_default();
+            documents.extend(plan.nest(group, (&axis, cells), shells, self.budget)?);
             Ok(())
         })?;
         Ok(DocumentsAnswer::Documents { documents, notes: std::mem::take(&mut axis.notes) })

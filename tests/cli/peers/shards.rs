@@ -161,12 +161,19 @@ fn check_lists(node: &Daemon) {
     assert_eq!(listed["total"], SERIES, "{listed}");
     let all = listed["senders"].as_array().unwrap();
     assert!(all.iter().all(|sender| sender["series"] == 1 && sender["heard"].as_i64() > Some(0)));
+    for form in ["nested", "levels"] {
+        let path = format!("/api/v1/documents?metric=numbered&range=20m&form={form}");
+        let documents = answer(&path)["documents"].as_array().unwrap().clone();
+        let hosts: BTreeSet<_> =
+            documents.iter().map(|document| document["tags"].to_string()).collect();
+        assert_eq!(hosts.len() as u64, SERIES, "{path} {documents:?}");
+    }
     let status = answer("/api/v1/status/tsdb?limit=100");
     let metrics = status["data"]["seriesCountByMetricName"].as_array().unwrap();
     for metric in ["numbered", "written"] {
         assert!(metrics.contains(&json!({"name": metric, "value": SERIES})), "{status}");
     }
-    let (status, refused) = request(&node.url, "GET", "/api/v1/documents", &[], "").unwrap();
+    let (status, refused) = request(&node.url, "GET", "/api/v1/tail", &[], "").unwrap();
     assert_eq!((status, &refused["error"]), (501, &json!("several_shards")), "{refused}");
 }
 
