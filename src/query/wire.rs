@@ -2,8 +2,6 @@
 //!
 //! Must never know: what an answer contains.
 
-use crate::query::Labels;
-
 /// Writes a number of elements.
 pub(crate) fn put_count(count: usize, out: &mut Vec<u8>) {
     out.extend((count as u32).to_le_bytes());
@@ -18,15 +16,6 @@ pub(crate) fn put_text(text: &str, out: &mut Vec<u8>) {
 /// Writes the bits of a floating-point number.
 pub(crate) fn put_value(value: f64, out: &mut Vec<u8>) {
     out.extend(value.to_bits().to_le_bytes());
-}
-
-/// Writes the names and values of labels.
-pub(crate) fn put_labels(labels: &Labels, out: &mut Vec<u8>) {
-    put_count(labels.iter().count(), out);
-    for (name, value) in labels.iter() {
-        put_text(name, out);
-        put_text(value, out);
-    }
 }
 
 /// The byte before an element of a list without a count.
@@ -86,13 +75,4 @@ pub(crate) fn count(bytes: &mut &[u8]) -> Option<usize> {
 pub(crate) fn text<'a>(bytes: &mut &'a [u8]) -> Option<&'a str> {
     let length = count(bytes)?;
     std::str::from_utf8(take_slice(bytes, length)?).ok()
-}
-
-/// Reads the names and values of labels.
-pub(crate) fn labels(bytes: &mut &[u8]) -> Option<Labels> {
-    let mut labels = Vec::new();
-    for _ in 0..count(bytes)? {
-        labels.push((text(bytes)?.into(), text(bytes)?.into()));
-    }
-    Some(Labels::new(labels))
 }

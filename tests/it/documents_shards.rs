@@ -10,9 +10,12 @@ use granary::{
 };
 
 use crate::{
-    chart_shards::{LIMITS, NOW, Opened, START, split},
+    chart_shards::{self, NOW, Opened, START, split},
     setup::{self, HOUR, MINUTE, define, samples, send},
 };
+
+/// The minutes of all months of the series are within the limit.
+const LIMITS: QueryLimits = QueryLimits { points_max: 1_000_000, ..chart_shards::LIMITS };
 
 fn request(metric: &str, form: DocumentsForm) -> DocumentsRequest {
     DocumentsRequest {
@@ -47,7 +50,9 @@ fn check(whole: &Opened, shards: &[Opened], request: &DocumentsRequest) {
     match (of_shards(shards, request, &LIMITS), expected) {
         (Ok(found), Ok(expected)) => assert_eq!(found, expected, "{request:?}"),
         (found, expected) => {
-            let text = |answer: Result<_, QueryError>| answer.map(drop).unwrap_err().to_string();
+            let text = |answer: Result<DocumentsAnswer, QueryError>| {
+                answer.map_or_else(|cause| cause.to_string(), |_| "documents".to_owned())
+            };
             assert_eq!(text(found), text(expected), "{request:?}");
         }
     }
@@ -124,8 +129,12 @@ fn limits_count_the_series_of_all_shards_and_shells_are_refused() {
         let refused = of_shards(&shards, &request("level", form), &limits).unwrap_err();
         assert!(refused.to_string().contains("exceed the limit of 5"), "{refused}");
     }
+    // Each shard has fewer than 100,000 of the slots.
+    let levels = request("level", DocumentsForm::Levels);
+    let refused = of_shards(&shards, &levels, &chart_shards::LIMITS);
+    assert!(refused.unwrap_err().to_string().contains("slots exceed the limit"));
     // Few slots a series: their width depends on the number of series of all shards.
-    for points_max in [11 * 13, 11 * 70] {
+    for points_max in [11 * 30, 11 * 70] {
         let limits = QueryLimits { points_max, ..LIMITS };
         let mut request = request("level", DocumentsForm::Rows);
         request.range.start = UnixMillis(START - HOUR);
@@ -133,7 +142,9 @@ fn limits_count_the_series_of_all_shards_and_shells_are_refused() {
         let found = of_shards(&shards, &request, &limits).unwrap();
         let rows = |answer| match answer {
             DocumentsAnswer::Rows { rows, .. } => rows,
-            other => panic!("{other:?}"),
+            other @ (DocumentsAnswer::Documents { .. } | DocumentsAnswer::Levels { .. }) => {
+                panic!("{other:?}")
+            }
         };
         assert_eq!(rows(found), rows(expected), "{points_max}");
     }

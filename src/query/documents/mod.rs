@@ -59,13 +59,26 @@ pub fn documents(
     limits: &QueryLimits,
     now: UnixMillis,
 ) -> Result<DocumentsAnswer, QueryError> {
+    documents_here((store, budget), request, limits, None, now)
+}
+
+/// Answers a request for the documents of this shard. `of_all` is the number of matching series of
+/// all shards.
+fn documents_here(
+    (store, budget): (&Store, &Budget),
+    request: &DocumentsRequest,
+    limits: &QueryLimits,
+    of_all: Option<usize>,
+    now: UnixMillis,
+) -> Result<DocumentsAnswer, QueryError> {
     let merges = request.merge != SeriesMerge::Nothing;
     let found = request.selector.select_within(store, budget, limits, merges)?;
     let groups = group(&found, &request.merge, budget)?;
     check_lines(groups.len(), limits)?;
     let ids: Vec<_> = found.iter().map(|(id, _)| *id).collect();
     let coverage = coverage(store, &ids, &request.range, now);
-    let query = DocumentsQuery { store, budget, request, limits, coverage, now };
+    let series = of_all.unwrap_or(found.len());
+    let query = DocumentsQuery { store, budget, request, limits, coverage, series, now };
     let mut answer = match request.form {
         DocumentsForm::Levels => query.levels(&groups),
         DocumentsForm::Nested => query.nested(&groups),
@@ -96,6 +109,13 @@ pub(crate) fn check_count(
     Ok(())
 }
 
+impl DocumentsRequest {
+    /// Returns the range and the time zone.
+    fn zoned_range(&self) -> (Range<UnixMillis>, Option<&TimeZone>) {
+        (self.range.clone(), self.time_zone.as_ref())
+    }
+}
+
 /// A request with the inputs of its answer.
 struct DocumentsQuery<'a> {
     store: &'a Store,
@@ -103,6 +123,8 @@ struct DocumentsQuery<'a> {
     request: &'a DocumentsRequest,
     limits: &'a QueryLimits,
     coverage: Coverage<'a>,
+    /// The number of series of all shards.
+    series: usize,
     now: UnixMillis,
 }
 
@@ -159,7 +181,8 @@ impl DocumentsQuery<'_> {
         let points = request.points.unwrap_or(AUTO_POINTS);
         let granularity =
             granularity_of_documents(&self.coverage, &request.resolution, &request.range, points)?;
-        let plan = NestedPlan::new(self.coverage.granularities(), granularity, request);
+        let plan =
+            NestedPlan::new(self.coverage.granularities(), granularity, request.zoned_range());
         let mut axis = self.axis(groups, &plan.resolution(), &plan.whole_documents())?;
         let shells = request.shells.then(|| self.shells(groups, granularity)).transpose()?;
         let mut documents = Vec::new();
@@ -186,10 +209,10 @@ impl DocumentsQuery<'_> {
         let members: Vec<_> = groups.iter().flat_map(|group| &group.members).copied().collect();
         // The number of days is checked before the months are listed.
         let days = (request.range.end.0 - request.range.start.0) / DAY_MS;
-        check_count(days, members.len(), self.limits)?;
+        check_count(days, self.series, self.limits)?;
         let everything = UnixMillis::MIN..UnixMillis::MAX;
         let plan = LevelPlan::new(&self.coverage, &request.range, &everything, 3);
-        check_count(plan.parts(), members.len(), self.limits)?;
+        check_count(plan.parts(), self.series, self.limits)?;
         let reader = plan.open(self.store, &members)?;
         let mut documents = Vec::new();
         let mut reserved = 0;

@@ -11,11 +11,11 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AUTO_POINTS, DocumentsAnswer, DocumentsForm, DocumentsRequest, documents,
+    AUTO_POINTS, DocumentsAnswer, DocumentsForm, DocumentsRequest, documents_here,
     granularity_of_documents, nested::plan::NestedPlan, rows::Rows,
 };
 use crate::{
-    model::UnixMillis,
+    model::{GranularityIndex, GranularitySet, UnixMillis},
     query::{
         Budget, ChartRequest, ChartStep, QueryError, QueryLimits, Resolution, SeriesMerge,
         cells::coverage::coverage,
@@ -41,8 +41,13 @@ pub enum DocumentsStep {
         /// The step.
         step: ChartStep,
     },
+    /// Each shard counts its series.
+    Count,
     /// Each shard answers with the levels of its series.
-    Levels,
+    Levels {
+        /// The number of series of all shards.
+        series: usize,
+    },
 }
 
 /// The granularity that a shard chose for nested documents.
@@ -57,7 +62,7 @@ struct ChosenGranularity {
 /// Answers a step for one shard.
 ///
 /// # Errors
-/// See [`documents`].
+/// See [`super::documents`].
 pub fn documents_step(
     store: &Store,
     budget: &Budget,
@@ -87,7 +92,15 @@ pub fn documents_step(
             let chart = request.chart(resolution, range);
             chart_step(store, budget, (&chart, step), limits, now)
         }
-        DocumentsStep::Levels => levels::encoded(documents(store, budget, request, limits, now)?),
+        DocumentsStep::Count => {
+            let merges = request.merge != SeriesMerge::Nothing;
+            written(&request.selector.select_within(store, budget, limits, merges)?.len())
+        }
+        DocumentsStep::Levels { series } => {
+            let series = Some(*series);
+            let answer = documents_here((store, budget), request, limits, series, now)?;
+            levels::encoded(answer)
+        }
     }
 }
 
@@ -124,7 +137,11 @@ pub fn documents_of_shards(
     };
     match request.form {
         DocumentsForm::Levels => {
-            levels::added(&ask(&DocumentsStep::Levels)?, budget, &request.merge, limits)
+            let counts = ask(&DocumentsStep::Count)?;
+            let counts = counts.iter().map(|answer| read_answer::<usize>(answer, budget));
+            let series = counts.sum::<Result<usize, _>>()?;
+            let answers = ask(&DocumentsStep::Levels { series })?;
+            levels::added(&answers, budget, &request.merge, limits)
         }
         DocumentsForm::Rows => {
             let (chart, gathered) = slots(&request.resolution, &request.range)?;
@@ -137,19 +154,10 @@ pub fn documents_of_shards(
             Ok(rows.finish(merged.notes_of_slots()))
         }
         DocumentsForm::Nested => {
-            let answers = ask(&DocumentsStep::Granularity)?;
-            let chosen = answers.iter().map(|answer| read_answer(answer, budget));
-            let chosen: Vec<ChosenGranularity> = chosen.collect::<Result<_, _>>()?;
-            let has_series = chosen.iter().any(|chosen| chosen.series > 0);
-            let counted = chosen.iter().filter(|chosen| !has_series || chosen.series > 0);
-            let coarsest = counted.max_by_key(|chosen| chosen.width_ms);
             let coverage = coverage(store, &[], &request.range, now);
             let granularities = coverage.granularities();
-            let changed =
-                || QueryError::Busy("the resolutions of a shard have changed; retry".to_owned());
-            let coarsest = coarsest.and_then(|chosen| granularities.named(&chosen.name));
-            let (granularity, _) = coarsest.ok_or_else(changed)?;
-            let plan = NestedPlan::new(granularities, granularity, request);
+            let granularity = coarsest(&ask(&DocumentsStep::Granularity)?, budget, granularities)?;
+            let plan = NestedPlan::new(granularities, granularity, request.zoned_range());
             let (chart, gathered) = slots(&plan.resolution(), &plan.whole_documents())?;
             let parts = gathered.parts(budget)?;
             let merged = gathered.merged(&parts, (&chart, budget), limits)?;
@@ -161,6 +169,23 @@ pub fn documents_of_shards(
             Ok(DocumentsAnswer::Documents { documents, notes: merged.notes_of_slots() })
         }
     }
+}
+
+/// Returns the coarsest granularity that the shards with series chose.
+fn coarsest(
+    answers: &[Vec<u8>],
+    budget: &Budget,
+    granularities: &GranularitySet,
+) -> Result<GranularityIndex, QueryError> {
+    let chosen = answers.iter().map(|answer| read_answer(answer, budget));
+    let chosen: Vec<ChosenGranularity> = chosen.collect::<Result<_, _>>()?;
+    let has_series = chosen.iter().any(|chosen| chosen.series > 0);
+    let counted = chosen.iter().filter(|chosen| !has_series || chosen.series > 0);
+    let coarsest = counted.max_by_key(|chosen| chosen.width_ms);
+    let known = coarsest.and_then(|chosen| granularities.named(&chosen.name));
+    known.map(|(index, _)| index).ok_or_else(|| {
+        QueryError::Busy("the resolutions of a shard have changed; retry".to_owned())
+    })
 }
 
 impl DocumentsRequest {

@@ -74,8 +74,8 @@ pub struct SendersRequest {
     pub idle_ms: Option<i64>,
 }
 
-/// The senders of one shard, also those whose last batch is not old enough: a later batch of another
-/// shard may decide.
+/// The senders of one shard with any time of their last batch, because a sender may have a later
+/// batch in another shard.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SendersPart {
     /// The senders with batches in the shard, by name.
@@ -146,7 +146,7 @@ impl SendersRequest {
 
     fn entries(&self, store: &Store) -> Vec<SenderEntry> {
         let all = store.senders().into_iter().filter(|sender| self.has_name(&sender.name));
-        all.map(SenderEntry::new).collect()
+        all.map(|sender| SenderEntry::new(&sender)).collect()
     }
 
     fn answer(&self, mut senders: Vec<SenderEntry>, now: UnixMillis) -> SendersAnswer {
@@ -158,7 +158,7 @@ impl SendersRequest {
 }
 
 impl SenderEntry {
-    fn new(sender: SenderInfo) -> Self {
+    fn new(sender: &SenderInfo) -> Self {
         let epochs = sender.window.epochs().rev();
         Self {
             agent: sender.name.to_string(),

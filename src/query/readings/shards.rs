@@ -8,12 +8,11 @@ use super::{ReadingsRequest, SeriesReadings, reader::each_series_here};
 use crate::{
     model::{Histogram, Kind, UnixMillis, is_stale_marker},
     query::{
-        ExpressionLimits, QueryError, READINGS, SeriesMatcher,
+        ExpressionLimits, Labels, QueryError, READINGS, SeriesMatcher,
         messages::{damaged_answer, read_question, written},
         series::sent_matchers::{SentMatcher, compiled, sent},
         wire::{
-            count, has_element, labels, number, put_count, put_element, put_end, put_labels,
-            put_value, take, value,
+            count, has_element, number, put_count, put_element, put_end, put_value, take, value,
         },
     },
     store::Store,
@@ -176,7 +175,7 @@ fn merged(
 }
 
 fn encode(series: &SeriesReadings, out: &mut Vec<u8>) {
-    put_labels(&series.labels, out);
+    series.labels.encode(out);
     out.push(series.kind.code());
     put_count(series.readings.len(), out);
     for (at, value) in &series.readings {
@@ -192,7 +191,7 @@ fn encode(series: &SeriesReadings, out: &mut Vec<u8>) {
 
 /// Reads the readings of a series; `None` when the bytes are damaged.
 fn decode(bytes: &mut &[u8]) -> Option<SeriesReadings> {
-    let labels = labels(bytes)?;
+    let labels = Labels::decode(bytes)?;
     let [kind] = take(bytes)?;
     let kind = *Kind::ALL.get(usize::from(kind))?;
     let (mut readings, mut histograms) = (Vec::new(), Vec::new());
@@ -208,7 +207,7 @@ fn decode(bytes: &mut &[u8]) -> Option<SeriesReadings> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{model::STALE_MARKER, query::Labels};
+    use crate::model::STALE_MARKER;
 
     #[test]
     fn readings_come_back_as_they_were_and_no_prefix_is_whole() {

@@ -5,12 +5,14 @@
 
 use std::ops::Range;
 
+use jiff::tz::TimeZone;
+
 use super::{NestedDocument, Nesting, SLOT_BYTES, nest};
 use crate::{
     model::{Cell, GranularityIndex, GranularitySet, UnixMillis},
     query::{
-        Budget, DocumentsRequest, QueryError, Resolution, cells::axis::Axis,
-        series::grouping::Group, time::resolution::granularity_of_width,
+        Budget, QueryError, Resolution, cells::axis::Axis, series::grouping::Group,
+        time::resolution::granularity_of_width,
     },
 };
 
@@ -19,22 +21,21 @@ use crate::{
 pub(crate) struct NestedPlan<'a> {
     granularities: &'a GranularitySet,
     granularity: GranularityIndex,
-    request: &'a DocumentsRequest,
+    range: Range<UnixMillis>,
     nestings: Vec<Nesting>,
 }
 
 impl<'a> NestedPlan<'a> {
-    /// Plans documents of a granularity.
+    /// Plans documents of a granularity that overlap a range.
     pub(crate) fn new(
         granularities: &'a GranularitySet,
         granularity: GranularityIndex,
-        request: &'a DocumentsRequest,
+        (range, zone): (Range<UnixMillis>, Option<&TimeZone>),
     ) -> Self {
-        let Range { start, end } = request.range;
-        let zone = request.time_zone.as_ref();
-        let nesting = |granularity| Nesting::new(granularity, zone, end.0.saturating_sub(start.0));
+        let range_ms = range.end.0.saturating_sub(range.start.0);
+        let nesting = |granularity| Nesting::new(granularity, zone, range_ms);
         let nestings = granularities.iter().map(nesting).collect();
-        Self { granularities, granularity, request, nestings }
+        Self { granularities, granularity, range, nestings }
     }
 
     fn requested(&self) -> &Nesting {
@@ -49,9 +50,9 @@ impl<'a> NestedPlan<'a> {
         }
     }
 
-    /// Returns the range of the request in whole documents.
+    /// Returns the range in whole documents.
     pub(crate) fn whole_documents(&self) -> Range<UnixMillis> {
-        self.requested().whole_documents(&self.request.range)
+        self.requested().whole_documents(&self.range)
     }
 
     /// Returns the documents of a group. `shells` are the starts of its preallocated documents.

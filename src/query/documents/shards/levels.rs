@@ -24,7 +24,9 @@ pub(super) fn encoded(answer: DocumentsAnswer) -> Result<Vec<u8>, QueryError> {
     };
     let mut out = Vec::new();
     put_count(notes.len(), &mut out);
-    notes.iter().for_each(|note| put_text(note, &mut out));
+    for note in &notes {
+        put_text(note, &mut out);
+    }
     for LevelsDocument { series, date, days, .. } in &documents {
         put_element(&mut out);
         put_text(&series.metric, &mut out);
@@ -170,4 +172,44 @@ fn sums(parts: Vec<LevelPart>, others: Vec<LevelPart>) -> Vec<LevelPart> {
         })
     });
     both.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::setup;
+
+    const LIMITS: QueryLimits = QueryLimits { lines_max: 1, series_max: 1, points_max: 1 };
+
+    fn part(at: i64, n: u64, hours: Option<Vec<LevelPart>>) -> LevelPart {
+        let (date, total_samples) = (Timestamp(UnixMillis(at)), n as f64 / 3.0);
+        LevelPart { date, num_samples: n, total_samples, hours, minutes: None }
+    }
+
+    fn answer(days: Vec<LevelPart>) -> DocumentsAnswer {
+        let info = setup::series("m", &[("host", "a")], Kind::Gauge);
+        let (series, date) = (SeriesEntry::new(&info), Timestamp(UnixMillis(0)));
+        let documents = vec![LevelsDocument::of_days(series, date, days)];
+        DocumentsAnswer::Levels { documents, notes: Vec::new() }
+    }
+
+    fn sum_of(answers: &[Vec<u8>]) -> Result<DocumentsAnswer, QueryError> {
+        added(answers, &Budget::UNLIMITED, &SeriesMerge::Nothing, &LIMITS)
+    }
+
+    #[test]
+    fn months_come_back_exactly_and_no_prefix_is_whole() {
+        let month = answer(vec![part(0, 7, Some(vec![part(0, 7, None)])), part(9, 1, None)]);
+        let bytes = encoded(month.clone()).unwrap();
+        assert_eq!(sum_of(std::slice::from_ref(&bytes)).unwrap(), month);
+        assert!((0..bytes.len()).all(|length| sum_of(&[bytes[..length].to_vec()]).is_err()));
+    }
+
+    #[test]
+    fn the_sum_of_two_shards_has_the_parts_that_both_have_stored() {
+        let hours = |n| Some(vec![part(0, n, None)]);
+        let one = encoded(answer(vec![part(0, 3, hours(3)), part(9, 6, hours(6))])).unwrap();
+        let other = encoded(answer(vec![part(9, 9, None), part(20, 1, None)])).unwrap();
+        assert_eq!(sum_of(&[one, other]).unwrap(), answer(vec![part(9, 15, None)]));
+    }
 }

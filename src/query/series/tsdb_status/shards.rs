@@ -1,5 +1,5 @@
-//! The tag values of all shards: each shard sends its values in order, with their numbers of series,
-//! and the node that asks adds up equal ones.
+//! The tag values of all shards: each shard sends its values in order, with their numbers of
+//! series, and the node that asks adds up equal ones.
 //!
 //! Must never know: where the shards are.
 
@@ -75,7 +75,7 @@ pub(super) fn add_all(
         parts.push(part);
     }
     for (index, part) in parts.iter_mut().enumerate() {
-        let first = part.next().ok_or_else(damaged_answer)?;
+        let first = part.next()?;
         next.extend(first.map(|(tag, value, series)| Reverse((tag, value, index, series))));
     }
     let (mut sum, mut added) = (None::<(&str, &str, u64)>, 0_usize);
@@ -84,7 +84,7 @@ pub(super) fn add_all(
             check_time(limits)?;
         }
         added += 1;
-        let following = parts[index].next().ok_or_else(damaged_answer)?;
+        let following = parts[index].next()?;
         next.extend(following.map(|(tag, value, series)| Reverse((tag, value, index, series))));
         match &mut sum {
             Some((last_tag, last_value, sum)) if (*last_tag, *last_value) == (tag, value) => {
@@ -117,20 +117,23 @@ impl<'a> Values<'a> {
         Some(StoreStats { series, oldest, latest })
     }
 
-    /// Returns the next tag and value with its number of series, or `None` at the end; the outer
-    /// `None` when the bytes are damaged.
-    fn next(&mut self) -> Option<Option<(&'a str, &'a str, u64)>> {
+    /// Returns the next tag and value with its number of series, or `None` at the end.
+    fn next(&mut self) -> Result<Option<(&'a str, &'a str, u64)>, QueryError> {
+        if self.bytes == [END] {
+            return Ok(None);
+        }
+        self.value().map(Some).ok_or_else(damaged_answer)
+    }
+
+    fn value(&mut self) -> Option<(&'a str, &'a str, u64)> {
         let bytes = &mut self.bytes;
         let [mut kind] = take(bytes)?;
         if kind == TAG {
             self.tag = text(bytes)?;
             [kind] = take(bytes)?;
         }
-        match kind {
-            VALUE => Some(Some((self.tag, text(bytes)?, count(bytes)? as u64))),
-            END if bytes.is_empty() => Some(None),
-            _ => None,
-        }
+        let value = (self.tag, text(bytes)?, count(bytes)? as u64);
+        Some(value).filter(|_| kind == VALUE)
     }
 }
 
@@ -157,7 +160,7 @@ mod tests {
         let mut values = Values { bytes: answer, tag: "" };
         values.stats()?;
         let mut all = Vec::new();
-        while let Some((tag, value, series)) = values.next()? {
+        while let Some((tag, value, series)) = values.next().ok()? {
             all.push((tag.to_owned(), value.to_owned(), series));
         }
         Some(all)

@@ -1,9 +1,9 @@
 //! Pages of an export of all shards: each shard sends the next of its series with their slots, and
 //! equal series are merged.
 //!
-//! A page ends with the first series after which a shard has more than it sent, so that the series of
-//! all shards are in order. The next page begins after this series in all shards. Must never know:
-//! where the shards are.
+//! A page ends with the first series after which a shard has more than it sent, so that the series
+//! of all shards are in order. The next page begins after this series in all shards. Must never
+//! know: where the shards are.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use super::{
     wire::{SeriesBytes, WholePart, put_end, put_series},
 };
 use crate::{
-    model::{Granularity, SeriesInfo, SeriesKey, UnixMillis},
+    model::{Granularity, HistogramSlot, SeriesInfo, SeriesKey, UnixMillis},
     query::{
         Budget, EXPORT, QueryError, QueryLimits, Resolution, Selector, SeriesToken,
         cells::coverage::coverage,
@@ -127,15 +127,19 @@ pub(super) fn export(
         ask(ExportStep::Read { resolution, start, end, after, upto, shells })
     };
     let mut answers = read(request.resolution.to_string())?;
-    let heads = decoded(&answers, budget)?.into_iter().map(|part| part.head).collect::<Vec<_>>();
-    let widest = heads.iter().max_by_key(|head| head.width_ms).ok_or_else(changed)?;
-    if heads.iter().any(|head| head.width_ms != widest.width_ms) {
-        answers = read(widest.resolution.clone())?;
+    let reserved = budget.reserved();
+    let mut parts = decoded(&answers, budget)?;
+    let widest = parts.iter().map(|part| &part.head).max_by_key(|head| head.width_ms);
+    let PartHead { width_ms, resolution, .. } = widest.ok_or_else(changed)?.clone();
+    if parts.iter().any(|part| part.head.width_ms != width_ms) {
+        drop(parts);
+        budget.shrink_to(reserved);
+        answers = read(resolution.clone())?;
+        parts = decoded(&answers, budget)?;
     }
     let coverage = coverage(store, &[], &request.range, now);
-    let (_, granularity) =
-        coverage.granularities().named(&widest.resolution).ok_or_else(changed)?;
-    merged(decoded(&answers, budget)?, budget, (request, granularity))
+    let (_, granularity) = coverage.granularities().named(&resolution).ok_or_else(changed)?;
+    merged(parts, budget, (request, granularity))
 }
 
 fn decoded<'a>(answers: &'a [Vec<u8>], budget: &Budget) -> Result<Vec<WholePart<'a>>, QueryError> {
@@ -199,22 +203,10 @@ fn merged(
             histograms.extend(part.histograms(budget)?.ok_or_else(damaged_answer)?);
         }
         if parts.len() > 1 {
-            slots.sort_by_key(|slot: &Slot| slot.start);
-            slots.dedup_by(|next, kept| {
-                let is_same = next.start == kept.start;
-                if is_same {
-                    kept.cell.merge(&next.cell);
-                }
-                is_same
-            });
-            histograms.sort_by_key(|slot| slot.start);
-            histograms.dedup_by(|next, kept| {
-                let is_same = next.start == kept.start;
-                if is_same {
-                    kept.cell.merge(&next.cell);
-                }
-                is_same
-            });
+            join_slots(&mut slots, |slot| slot.start, |kept, next| kept.cell.merge(&next.cell));
+            let merge =
+                |kept: &mut HistogramSlot, next: &HistogramSlot| kept.cell.merge(&next.cell);
+            join_slots(&mut histograms, |slot| slot.start, merge);
         }
         let part = SeriesPart { info: &info, slots: &slots, shells, histograms };
         merged.push(ExportSeries::new(granularity, part, budget)?);
@@ -222,4 +214,16 @@ fn merged(
     let after = cut.as_ref().map(SeriesToken::new);
     let upto = Some(SeriesToken::of_shards(upto));
     Ok(ExportPage::new(request, granularity, whole, (done, after, upto), merged))
+}
+
+/// Orders slots, and merges those of the same time in the order of shards.
+fn join_slots<T>(slots: &mut Vec<T>, start: impl Fn(&T) -> UnixMillis, merge: impl Fn(&mut T, &T)) {
+    slots.sort_by_key(&start);
+    slots.dedup_by(|next, kept| {
+        let is_same = start(next) == start(kept);
+        if is_same {
+            merge(kept, next);
+        }
+        is_same
+    });
 }

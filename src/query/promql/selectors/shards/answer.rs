@@ -7,14 +7,14 @@ use std::sync::Arc;
 use crate::{
     model::{Histogram, Kind},
     query::{
-        QueryError,
+        Labels, QueryError,
         messages::damaged_answer,
         promql::value::{
             cells::TimedCell,
             histograms::TimedHistogram,
             range_vector::{CellMatrix, CellSeries},
         },
-        wire::{count, labels, number, put_count, put_labels, put_text, take, take_slice, text},
+        wire::{count, number, put_count, put_text, take, take_slice, text},
     },
 };
 
@@ -35,7 +35,7 @@ pub(super) fn encode(matrix: &CellMatrix, warnings: &[String], out: &mut Vec<u8>
     }
     put_count(matrix.series.len(), out);
     for series in &matrix.series {
-        put_labels(&series.labels, out);
+        series.labels.encode(out);
         let kinds = [series.kind, series.histogram_kind].map(Kind::code);
         out.extend([u8::from(series.drop_metric), kinds[0], kinds[1]]);
         out.extend(series.ended_at.to_le_bytes());
@@ -118,7 +118,7 @@ fn head(bytes: &mut &[u8]) -> Option<Head> {
 }
 
 fn series(bytes: &mut &[u8]) -> Option<CellSeries> {
-    let labels = labels(bytes)?;
+    let labels = Labels::decode(bytes)?;
     let [drop_metric, kind, histogram_kind] = take(bytes)?;
     let kind = *Kind::ALL.get(usize::from(kind))?;
     let histogram_kind = *Kind::ALL.get(usize::from(histogram_kind))?;
@@ -172,7 +172,6 @@ fn histogram(bytes: &mut &[u8]) -> Option<TimedHistogram> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::query::Labels;
 
     pub(in super::super) fn matrix(names: &[&str], value: f64) -> CellMatrix {
         let series = |name: &&str| CellSeries {
