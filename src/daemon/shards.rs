@@ -204,7 +204,7 @@ impl Shard {
         let of_shards = &self.node.metrics().shown.of_shards;
         of_shards.insert(self.number, holding.metrics.clone(), store);
         let status = membership.status();
-        let held = HeldShard::new(holding.projects.clone(), status, &self.held);
+        let held = HeldShard::new((self.number, holding.projects.clone()), status, &self.held);
         self.held.insert(self.number, held);
         let mut phase = membership.phase();
         let outcome = loop {

@@ -1,6 +1,7 @@
 //! Charts: one point per slot, for single series or merged series.
 
 mod lines;
+mod merging;
 mod part;
 mod shards;
 
@@ -28,8 +29,9 @@ use crate::{
     store::Store,
 };
 use lines::Lines;
+pub(crate) use merging::{common_slots, identity, join_entries};
 pub(crate) use part::{GroupPart, Part, put_axis, put_group};
-pub(crate) use shards::common_slots;
+pub(crate) use shards::GatheredChart;
 pub use shards::{ChartStep, chart_of_shards, chart_step};
 
 /// The note of a line of series of several kinds.
@@ -56,6 +58,8 @@ pub struct ChartRequest {
     pub merge: SeriesMerge,
     /// The ranking of lines; `None` shows all lines.
     pub rank: Option<Rank>,
+    /// True to spread the growth of counters over gaps.
+    pub spreads: bool,
 }
 
 impl ChartRequest {
@@ -72,6 +76,7 @@ impl ChartRequest {
             points: None,
             merge: SeriesMerge::Nothing,
             rank: None,
+            spreads: true,
         }
     }
 
@@ -233,8 +238,10 @@ impl<'a> PlannedChart<'a> {
         self.budget.reserve(axis.len() * size_of::<Cell>())?;
         let mut cells = vec![Cell::EMPTY; axis.len()];
         let members = groups.iter().flat_map(|group| &group.members).copied().collect();
-        let reader = CellReader::new(self.store, self.budget, axis, members);
-        let mut reader = reader.spreading(&self.coverage);
+        let mut reader = CellReader::new(self.store, self.budget, axis, members);
+        if request.spreads {
+            reader = reader.spreading(&self.coverage);
+        }
         let source = (self.store, self.budget);
         let numbers = request.numbers();
         let mut histogram_reader = HistogramReader::for_displays(source, axis, groups, numbers)?;

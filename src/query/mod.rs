@@ -51,11 +51,11 @@ pub use chart::{
 };
 pub use distribution::Distribution;
 pub use documents::{
-    CellLocation, DocumentRow, DocumentsAnswer, DocumentsForm, DocumentsRequest, LevelPart,
-    LevelsDocument, MinuteTotals, NestedDocument, PreallocateAnswer, PreallocateRequest,
+    CellLocation, DocumentRow, DocumentsAnswer, DocumentsForm, DocumentsRequest, DocumentsStep,
+    LevelPart, LevelsDocument, MinuteTotals, NestedDocument, PreallocateAnswer, PreallocateRequest,
     PreallocatedLevel, ShownDocument, ShownPart, ShownSlot, SlotNumber, SlotValue, SlotValues,
     StoredCell, StoredDocumentAnswer, StoredDocumentRequest, StoredPartition, documents,
-    preallocate, stored_document,
+    documents_of_shards, documents_step, preallocate, stored_document,
 };
 pub use error::{OverBudget, QueryError};
 pub use expression_limits::ExpressionLimits;
@@ -70,9 +70,9 @@ pub use moved::{
 };
 pub use overview::{
     BoundedBytes, FullestFilesystem, HostAlerts, HostLines, HostsAnswer, HostsRemoved,
-    ListedPartition, PartitionState, SenderEntry, SenderEpoch, SendersAnswer, SendersRemoved,
-    SharedSparklines, Spark, SparklineSums, Sparklines, SparklinesAnswer, StorageAnswer,
-    StoredBytes, StoredGranularity, StoredJournal, senders, storage,
+    ListedPartition, PartitionState, SenderEntry, SenderEpoch, SendersAnswer, SendersPart,
+    SendersRemoved, SendersRequest, SharedSparklines, Spark, SparklineSums, Sparklines,
+    SparklinesAnswer, StorageAnswer, StoredBytes, StoredGranularity, StoredJournal, storage,
 };
 pub use pipeline::fuzz as fuzz_pipeline;
 pub use pipeline::{AggregateAnswer, AggregateRequest, aggregate};
@@ -93,11 +93,13 @@ pub use series::{
     SeriesAnswer, SeriesCounts, SeriesEntry, SeriesMatcher, SeriesMerge, SeriesToken, TagFacet,
     ValueFacet, cardinality, facets, find, list_label_names, list_label_values, list_metrics,
     preview, select_series, series, series_counts, series_counts_of_shard, series_coverage,
-    whole_pattern, with_samples_since,
+    tsdb_status_of_shard, whole_pattern, with_samples_since,
 };
 pub use shards::{
-    AGGREGATE, CELLS, ErrorOfShard, GRAPHITE, OtherShards, READINGS, ReserveBytes, SERIES_COUNTS,
-    SPARKLINES, ShardsOfProject,
+    AGGREGATE, CELLS, DOCUMENTS, EXPORT, ErrorOfShard, GRAPHITE, OtherShards, READINGS,
+    ReserveBytes, SENDERS, SERIES_COUNTS, SPARKLINES, ShardsOfProject, TSDB_STATUS,
 };
-pub use stream::{ExportPage, ExportRequest, Tail, TailCell, TailEvent, TailRequest, export};
+pub use stream::{
+    ExportPage, ExportRequest, Tail, TailCell, TailEvent, TailRequest, export, export_of_question,
+};
 pub use time::{CalendarUnit, Resolution, Timestamp, time_zone, zone_name};

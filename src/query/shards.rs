@@ -21,6 +21,14 @@ pub const GRAPHITE: &str = "graphite";
 pub const SPARKLINES: &str = "sparklines";
 /// The kind of a question for the largest metrics, tags and senders.
 pub const SERIES_COUNTS: &str = "series_counts";
+/// The kind of a question for documents.
+pub const DOCUMENTS: &str = "documents";
+/// The kind of a question for a page of an export.
+pub const EXPORT: &str = "export";
+/// The kind of a question for the senders that number their batches.
+pub const SENDERS: &str = "senders";
+/// The kind of a question for the values of all tags with their numbers of series.
+pub const TSDB_STATUS: &str = "tsdb_status";
 
 /// Reserves memory for a number of bytes. Returns false when there is too little.
 pub type ReserveBytes<'a> = dyn Fn(usize) -> bool + Sync + 'a;

@@ -2,8 +2,6 @@
 //!
 //! Must never know: what an answer contains.
 
-use crate::query::Labels;
-
 /// Writes a number of elements.
 pub(crate) fn put_count(count: usize, out: &mut Vec<u8>) {
     out.extend((count as u32).to_le_bytes());
@@ -20,12 +18,27 @@ pub(crate) fn put_value(value: f64, out: &mut Vec<u8>) {
     out.extend(value.to_bits().to_le_bytes());
 }
 
-/// Writes the names and values of labels.
-pub(crate) fn put_labels(labels: &Labels, out: &mut Vec<u8>) {
-    put_count(labels.iter().count(), out);
-    for (name, value) in labels.iter() {
-        put_text(name, out);
-        put_text(value, out);
+/// The byte before an element of a list without a count.
+const ELEMENT: u8 = 1;
+/// The byte after the last element.
+const END: u8 = 0;
+
+/// Writes the mark of an element of a list without a count.
+pub(crate) fn put_element(out: &mut Vec<u8>) {
+    out.push(ELEMENT);
+}
+
+/// Writes the mark after the last element, at the end of an answer: without it, the answer was cut.
+pub(crate) fn put_end(out: &mut Vec<u8>) {
+    out.push(END);
+}
+
+/// Returns true when an element follows, and false at the end of an answer.
+pub(crate) fn has_element(bytes: &mut &[u8]) -> Option<bool> {
+    match take(bytes)? {
+        [ELEMENT] => Some(true),
+        [END] if bytes.is_empty() => Some(false),
+        [_] => None,
     }
 }
 
@@ -62,13 +75,4 @@ pub(crate) fn count(bytes: &mut &[u8]) -> Option<usize> {
 pub(crate) fn text<'a>(bytes: &mut &'a [u8]) -> Option<&'a str> {
     let length = count(bytes)?;
     std::str::from_utf8(take_slice(bytes, length)?).ok()
-}
-
-/// Reads the names and values of labels.
-pub(crate) fn labels(bytes: &mut &[u8]) -> Option<Labels> {
-    let mut labels = Vec::new();
-    for _ in 0..count(bytes)? {
-        labels.push((text(bytes)?.into(), text(bytes)?.into()));
-    }
-    Some(Labels::new(labels))
 }

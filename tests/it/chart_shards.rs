@@ -13,15 +13,16 @@ use granary::{
 
 use crate::setup::{self, HOUR, MINUTE, define, samples, send, series};
 
-const START: i64 = 1_795_219_200_000;
-const NOW: UnixMillis = UnixMillis(START + HOUR);
-const LIMITS: QueryLimits = QueryLimits { lines_max: 100, series_max: 100, points_max: 100_000 };
+pub(crate) const START: i64 = 1_795_219_200_000;
+pub(crate) const NOW: UnixMillis = UnixMillis(START + HOUR);
+pub(crate) const LIMITS: QueryLimits =
+    QueryLimits { lines_max: 100, series_max: 100, points_max: 100_000 };
 const SHARDS: usize = 3;
 const HOSTS: usize = 11;
 
-struct Opened {
-    store: Store,
-    appender: Appender,
+pub(crate) struct Opened {
+    pub(crate) store: Store,
+    pub(crate) appender: Appender,
     _dir: tempfile::TempDir,
 }
 
@@ -40,7 +41,7 @@ fn fill(to: &mut Opened, (metric, tags, kind): (&str, &[(&str, &str)], Kind), st
 }
 
 /// Returns a store with all series, and the stores of shards.
-fn split() -> (Opened, Vec<Opened>) {
+pub(crate) fn split() -> (Opened, Vec<Opened>) {
     let (mut whole, mut shards) = (open(), (0..SHARDS).map(|_| open()).collect::<Vec<_>>());
     for host in 0..HOSTS {
         let (name, dc) = (format!("h{host}"), format!("dc{}", host % 2));

@@ -14,7 +14,9 @@ mod counters;
 mod disk_budget;
 #[path = "../support/document_damage.rs"]
 mod document_damage;
+mod documents_shards;
 mod downgrade;
+mod export_shards;
 mod files;
 #[path = "../support/fleet.rs"]
 mod fleet;
@@ -55,6 +57,7 @@ mod retention_rules;
 #[path = "../support/rounds.rs"]
 mod rounds;
 mod sample_locations;
+mod senders_shards;
 mod series_search;
 #[path = "../support/setup.rs"]
 mod setup;

@@ -58,7 +58,6 @@ pub(super) fn routes(mut scope: Scope<'_, AdminParts>) {
     scope.route(Method::DELETE, "/api/v1/series", series::delete_matching);
     scope.route(Method::DELETE, "/api/v1/hosts", hosts::remove);
     scope.route(Method::POST, "/api/v1/admin/hosts/remove", hosts::remove_several);
-    scope.route(Method::GET, "/api/v1/senders", senders::list);
     scope.route(Method::DELETE, "/api/v1/senders", senders::remove_matching);
     scope.route(Method::POST, "/api/v1/admin/senders/remove", senders::remove);
     scope.route(Method::POST, "/api/v1/admin/series/delete", series::delete);

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 
 use super::{
     params::{Params, RANGE_PARAMS, SERIES_PARAMS},
-    shards::{SERIES_LIST, SelectorQuestion, chart_of_shards},
+    shards::{SERIES_LIST, SelectorQuestion, chart_of_shards, documents_of_shards},
 };
 use crate::{
     api::{
@@ -19,7 +19,7 @@ use crate::{
         answer::{self, count_refusal, slow::SlowReaders, streamed},
     },
     query::{
-        self, AggregateRequest, Budget, DocumentsRequest, ExportRequest, QueryError, SeriesAnswer,
+        self, AggregateRequest, Budget, ExportRequest, QueryError, SeriesAnswer,
         StoredDocumentAnswer, StoredDocumentRequest,
     },
     telemetry::QueryOutcome,
@@ -31,9 +31,6 @@ const PIPELINE_BYTES_MAX: usize = 64 << 10;
 /// The maximum size of a list of series in bytes.
 const COVERAGE_BYTES_MAX: usize = 1 << 20;
 
-/// The parameters of documents other than series and a range.
-const DOCUMENTS_PARAMS: [&str; 8] =
-    ["display", "unfold", "form", "tz", "points", "merge", "group_by", "shells"];
 /// The parameters of a stored document other than series.
 const STORED_DOCUMENT_PARAMS: [&str; 2] = ["resolution", "time"];
 /// The parameters of an export other than series and a range.
@@ -56,20 +53,13 @@ pub(super) async fn chart(params: QueryString, parts: web::Data<QueryParts>) -> 
 
 pub(super) async fn documents(params: QueryString, parts: web::Data<QueryParts>) -> HttpResponse {
     respond("documents", valid_params(params), parts, |params, parts, budget| {
-        params.allow_only(&[&SERIES_PARAMS, &RANGE_PARAMS, &DOCUMENTS_PARAMS])?;
         let now = parts.clock.moment();
-        let request = DocumentsRequest {
-            selector: params.metric_selector()?,
-            resolution: params.resolution(),
-            range: params.range(now.clock)?,
-            form: params.form()?,
-            display: params.display_of_rows()?,
-            time_zone: params.time_zone()?,
-            points: params.points()?,
-            merge: params.merge(),
-            shells: params.shells_of_documents()?,
-        };
-        query::documents(&parts.store, budget, &request, &parts.limits.get(), now.earliest())
+        let request = params.documents(now.clock)?;
+        let at = now.earliest();
+        if budget.others().is_some() {
+            return documents_of_shards(params, &request, (parts, budget), at);
+        }
+        query::documents(&parts.store, budget, &request, &parts.limits.get(), at)
     })
     .await
 }

@@ -1,6 +1,6 @@
 //! `GET /api/v1/hosts` and `GET /api/v1/hosts/sparklines`.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use actix_web::{
     HttpResponse,
@@ -15,6 +15,9 @@ use crate::{
     kept::{KnownHosts, ListedHosts},
     query::{HostAlerts, HostsAnswer, QueryError, Sparklines, run_with_retries},
 };
+
+/// The time for which a refresh waits for other shards. Requests for sparklines wait meanwhile.
+const REFRESH_SHARDS_MAX: Duration = Duration::from_secs(20);
 
 /// The parameters of `GET /api/v1/hosts`.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -89,6 +92,7 @@ impl SparklineCache {
     /// When the store cannot be read, or the budget is exceeded.
     pub fn refresh(&self, parts: &QueryParts) -> Result<(), QueryError> {
         let budget = parts.resources.budget(*parts.timeout.get());
+        let budget = budget.waiting_for_shards(REFRESH_SHARDS_MAX);
         let now = parts.clock.moment().earliest();
         let run = || self.0.lines.prepare(&parts.store, &budget, now);
         run_with_retries(&budget, run, QueryError::is_transient)

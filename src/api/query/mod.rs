@@ -1,5 +1,5 @@
-//! The store's own queries over HTTP: charts, documents, exports, series, search, hosts, pipelines
-//! and tails.
+//! The store's own queries over HTTP: charts, documents, exports, series, search, hosts, senders,
+//! pipelines and tails.
 //!
 //! Must never know: how an answer is computed.
 
@@ -8,6 +8,7 @@ mod endpoints;
 mod hosts;
 mod moved;
 mod params;
+mod senders;
 mod series_search;
 mod shards;
 mod tail;
@@ -16,8 +17,11 @@ pub use hosts::SparklineCache;
 pub(super) use moved::{MOVED, MovedQuestion};
 pub(crate) use params::fuzz_query;
 pub(super) use params::{range_between, selector};
+pub(super) use senders::SenderSelection;
 pub(super) use series_search::{FIND, FindParams};
-pub(super) use shards::{CHART, ChartQuestion, FACETS, SERIES_LIST, SelectorQuestion};
+pub(super) use shards::{
+    CHART, ChartQuestion, DocumentsQuestion, FACETS, SERIES_LIST, SelectorQuestion,
+};
 pub use tail::Tails;
 
 use std::time::Duration;
@@ -76,6 +80,7 @@ pub(super) fn routes(mut scope: Scope<'_, QueryParts>) {
     scope.compressed(Method::POST, "/api/v1/aggregate", endpoints::aggregate);
     scope.compressed(Method::POST, "/api/v1/held", endpoints::series_coverage);
     scope.compressed(Method::GET, "/api/v1/series", endpoints::series);
+    scope.compressed(Method::GET, "/api/v1/senders", senders::senders);
     scope.compressed(Method::GET, "/api/v1/cardinality", cardinality::cardinality);
     scope.compressed(Method::GET, "/api/v1/find", series_search::find);
     scope.compressed(Method::GET, "/api/v1/facets", series_search::facets);

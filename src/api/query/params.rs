@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::{
     model::{Span, UnixMillis, quoted_words, tag_pairs},
     query::{
-        ChartRequest, Display, DocumentsForm, QueryError, Rank, Resolution, Selector, SeriesMerge,
-        SeriesToken, time_zone,
+        ChartRequest, Display, DocumentsForm, DocumentsRequest, QueryError, Rank, Resolution,
+        Selector, SeriesMerge, SeriesToken, time_zone,
     },
 };
 
@@ -60,6 +60,10 @@ pub(super) const RANGE_PARAMS: [&str; 4] = ["resolution", "range", "start", "end
 /// The parameters of charts other than series and a range.
 const CHART_PARAMS: [&str; 9] =
     ["metrics", "display", "tz", "points", "merge", "group_by", "top", "bottom", "by"];
+
+/// The parameters of documents other than series and a range.
+const DOCUMENTS_PARAMS: [&str; 8] =
+    ["display", "unfold", "form", "tz", "points", "merge", "group_by", "shells"];
 
 /// The maximum number of metrics in a query that accepts several.
 const METRICS_MAX: usize = 32;
@@ -115,6 +119,23 @@ impl Params {
             points: self.points()?,
             merge: self.merge(),
             rank: self.rank()?,
+            spreads: true,
+        })
+    }
+
+    /// Returns the request for documents.
+    pub(super) fn documents(&self, now: UnixMillis) -> Result<DocumentsRequest, QueryError> {
+        self.allow_only(&[&SERIES_PARAMS, &RANGE_PARAMS, &DOCUMENTS_PARAMS])?;
+        Ok(DocumentsRequest {
+            selector: self.metric_selector()?,
+            resolution: self.resolution(),
+            range: self.range(now)?,
+            form: self.form()?,
+            display: self.display_of_rows()?,
+            time_zone: self.time_zone()?,
+            points: self.points()?,
+            merge: self.merge(),
+            shells: self.shells_of_documents()?,
         })
     }
 

@@ -8,8 +8,8 @@ use super::{QueryParts, params::Params};
 use crate::{
     model::UnixMillis,
     query::{
-        self, Budget, ChartAnswer, ChartRequest, ChartStep, QueryError, QueryLimits, Selector,
-        written,
+        self, Budget, ChartAnswer, ChartRequest, ChartStep, DOCUMENTS, DocumentsAnswer,
+        DocumentsRequest, DocumentsStep, QueryError, QueryLimits, Selector, written,
     },
     store::Store,
 };
@@ -47,6 +47,32 @@ impl ChartQuestion {
     }
 }
 
+/// A question for documents.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(in crate::api) struct DocumentsQuestion {
+    /// The parameters of the request.
+    params: Params,
+    /// The range in Unix milliseconds, which replaces the range of the parameters.
+    start: i64,
+    end: i64,
+    step: DocumentsStep,
+}
+
+impl DocumentsQuestion {
+    /// Answers the question for one shard.
+    pub(in crate::api) fn answer(
+        &self,
+        store: &Store,
+        budget: &Budget,
+        limits: &QueryLimits,
+        now: UnixMillis,
+    ) -> Result<Vec<u8>, QueryError> {
+        let mut request = self.params.documents(UnixMillis(self.end))?;
+        request.range = UnixMillis(self.start)..UnixMillis(self.end);
+        query::documents_step(store, budget, (&request, &self.step), limits, now)
+    }
+}
+
 /// A question for a list or for counts of series.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(in crate::api) struct SelectorQuestion {
@@ -64,6 +90,24 @@ impl SelectorQuestion {
     pub(in crate::api) fn selector(self) -> Selector {
         Selector { metric: self.metric, tags: self.tags }
     }
+}
+
+/// Returns the documents of all shards.
+pub(super) fn documents_of_shards(
+    params: &Params,
+    request: &DocumentsRequest,
+    (parts, budget): (&QueryParts, &Budget),
+    now: UnixMillis,
+) -> Result<DocumentsAnswer, QueryError> {
+    let (limits, range) = (&parts.limits.get(), &request.range);
+    let ask = |step: &DocumentsStep| {
+        let (params, step) = (params.clone(), step.clone());
+        let question = DocumentsQuestion { params, start: range.start.0, end: range.end.0, step };
+        let bytes = written(&question)?;
+        let own = || question.answer(&parts.store, budget, limits, now);
+        budget.ask_shards(DOCUMENTS, &bytes, own)
+    };
+    query::documents_of_shards((&parts.store, budget), request, &ask, limits, now)
 }
 
 /// Draws a chart of all shards.

@@ -9,16 +9,16 @@ use serde::{Deserialize, Serialize};
 use super::held::{HeldProject, HeldShards};
 use crate::{
     api::query::{
-        CHART, ChartQuestion, FACETS, FIND, FindParams, MOVED, MovedQuestion, SERIES_LIST,
-        SelectorQuestion,
+        CHART, ChartQuestion, DocumentsQuestion, FACETS, FIND, FindParams, MOVED, MovedQuestion,
+        SERIES_LIST, SelectorQuestion,
     },
     clock::{Clock, SystemClock},
     model::UnixMillis,
     query::{
-        self, AGGREGATE, Budget, CELLS, ExpressionLimits, FacetCounts, GRAPHITE, QueryError,
-        READINGS, Reservation, SERIES_COUNTS, SPARKLINES, aggregate_of_question, cells_of_question,
-        list_label_names, list_label_values, list_metrics, read_question, select_series,
-        series_matchers, with_samples_since, written,
+        self, AGGREGATE, Budget, CELLS, DOCUMENTS, EXPORT, ExpressionLimits, FacetCounts, GRAPHITE,
+        QueryError, READINGS, Reservation, SENDERS, SERIES_COUNTS, SPARKLINES, SendersRequest,
+        TSDB_STATUS, aggregate_of_question, cells_of_question, list_label_names, list_label_values,
+        list_metrics, read_question, select_series, series_matchers, with_samples_since, written,
     },
 };
 
@@ -95,6 +95,19 @@ fn answer_within(
         READINGS => query::readings_of_question(&project.store, question, &limits),
         SPARKLINES => project.sparklines.of_question(&project.store, budget, question),
         SERIES_COUNTS => query::series_counts_of_shard(&project.store, budget),
+        DOCUMENTS => {
+            let question: DocumentsQuestion = read_question(question)?;
+            question.answer(&project.store, budget, &held.limits(), now)
+        }
+        EXPORT => {
+            let own = (&project.store, project.shard);
+            query::export_of_question(own, budget, question, &held.limits(), now)
+        }
+        SENDERS => {
+            let request: SendersRequest = read_question(question)?;
+            written(&request.part(&project.store, budget)?)
+        }
+        TSDB_STATUS => query::tsdb_status_of_shard(&project.store, &limits),
         MOVED => {
             let question: MovedQuestion = read_question(question)?;
             written(&question.answer(&project.store, budget, &held.limits())?)

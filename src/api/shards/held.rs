@@ -21,6 +21,8 @@ use crate::{
 /// A project in a shard that this node holds. Clones are cheap.
 #[derive(Debug, Clone)]
 pub(super) struct HeldProject {
+    /// The number of the shard.
+    pub(super) shard: u16,
     /// The store.
     pub(super) store: Store,
     /// The collector of samples from other nodes.
@@ -39,16 +41,16 @@ pub struct HeldShard {
 }
 
 impl HeldShard {
-    /// Creates a shard with its projects.
+    /// Creates a shard with its number and its projects.
     pub fn new(
-        projects: Vec<(ProjectName, Store, Addr<Collector>)>,
+        (shard, projects): (u16, Vec<(ProjectName, Store, Addr<Collector>)>),
         status: StatusReader,
         held: &HeldShards,
     ) -> Self {
         let project = |(name, store, collector): (ProjectName, _, _)| {
             let name = name.to_string();
             let resources = held.resources.of_project(&name);
-            (name, HeldProject { store, collector, resources, sparklines: Arc::default() })
+            (name, HeldProject { shard, store, collector, resources, sparklines: Arc::default() })
         };
         Self { projects: projects.into_iter().map(project).collect(), status }
     }

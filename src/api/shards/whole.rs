@@ -15,15 +15,11 @@ use actix_web::{
 use crate::api::answer;
 
 /// The paths below `/api/v1`, or below Prometheus' or Graphite's prefix.
-const PATHS: [&str; 12] = [
-    "/documents",
+const PATHS: [&str; 8] = [
     "/storage",
     "/aggregate",
     "/held",
-    "/export",
     "/tail",
-    "/status/tsdb",
-    "/senders",
     "/admin/preallocate",
     "/admin/snapshot",
     "/update",
@@ -35,7 +31,7 @@ const BELOW: [&str; 2] = ["/admin/series/", "/admin/senders/"];
 fn is_of_first_shard(method: &Method, path: &str) -> bool {
     let prefixes = ["/graphite", "/prometheus", "/api/v1"];
     let path = prefixes.iter().fold(path, |path, prefix| path.strip_prefix(prefix).unwrap_or(path));
-    (path == "/series" && *method == Method::DELETE)
+    (matches!(path, "/series" | "/senders") && *method == Method::DELETE)
         || PATHS.contains(&path)
         || BELOW.iter().any(|below| path.starts_with(below))
 }
@@ -90,7 +86,13 @@ mod tests {
             (Method::GET, "/api/v1/moved", false),
             (Method::GET, "/api/v1/cardinality", false),
             (Method::POST, "/prometheus/api/v1/read", false),
-            (Method::GET, "/api/v1/export", true),
+            (Method::GET, "/prometheus/api/v1/status/tsdb", false),
+            (Method::GET, "/api/v1/senders", false),
+            (Method::DELETE, "/api/v1/senders", true),
+            (Method::POST, "/api/v1/admin/senders/remove", true),
+            (Method::GET, "/api/v1/export", false),
+            (Method::GET, "/api/v1/documents", false),
+            (Method::GET, "/api/v1/tail", true),
             (Method::POST, "/api/v1/ingest", false),
             (Method::GET, "/api/v1/cluster/status", false),
         ] {

@@ -85,6 +85,7 @@ impl QueryResources {
             others: self.others.clone(),
             watch: Stopwatch::start(),
             time_max,
+            shards_max: Duration::MAX,
             is_abandoned: Arc::default(),
         }))
     }
@@ -112,6 +113,8 @@ struct BudgetLimits {
     others: Option<ShardsOfProject>,
     watch: Stopwatch,
     time_max: Duration,
+    /// The maximum time for which the query waits for other shards at a time.
+    shards_max: Duration,
     is_abandoned: Arc<AtomicBool>,
 }
 
@@ -167,16 +170,25 @@ impl Budget {
         }
     }
 
+    /// Limits the time for which the query waits for other shards at a time.
+    #[must_use]
+    pub fn waiting_for_shards(mut self, shards_max: Duration) -> Self {
+        if let Some(limits) = &mut self.0 {
+            limits.shards_max = shards_max;
+        }
+        self
+    }
+
     /// Returns the cache that queries share.
     pub(super) fn cache(&self) -> Option<&QueryCache> {
         self.0.as_ref().map(|limits| &limits.cache)
     }
 
-    /// Returns the other shards of the store, and the time that is left to ask them.
+    /// Returns the other shards of the store, and the time that they have for an answer.
     pub fn others(&self) -> Option<(&ShardsOfProject, Duration)> {
         let limits = self.0.as_ref()?;
         let left = limits.time_max.saturating_sub(limits.watch.elapsed());
-        Some((limits.others.as_ref()?, left))
+        Some((limits.others.as_ref()?, left.min(limits.shards_max)))
     }
 
     /// Asks all other shards, and calls `own` for the answer of this shard meanwhile. Returns the

@@ -7,9 +7,9 @@ use super::*;
 use crate::{
     model::Kind,
     query::{
-        AggregateRequest, ChartRequest, DocumentsForm, DocumentsRequest, ExportRequest, QueryError,
-        QueryLimits, Resolution, Selector, SeriesMerge, Tail, TailRequest, aggregate, chart,
-        documents, export, series,
+        AggregateRequest, ChartRequest, DocumentsForm, DocumentsRequest, ExportRequest,
+        OtherShards, QueryError, QueryLimits, ReserveBytes, Resolution, Selector, SeriesMerge,
+        Tail, TailRequest, aggregate, chart, documents, export, series,
     },
     setup::{self, MINUTE, NOW, samples, send},
     store::Store,
@@ -167,5 +167,44 @@ fn a_query_reserves_the_memory_of_its_answer_from_the_shared_pool() {
         assert_eq!(resources.memory_free(), MEMORY - reserved);
         drop(reservation);
         assert_eq!(resources.memory_free(), MEMORY);
+    }
+}
+
+/// A shard that never answers: it remembers the time that it was given.
+#[derive(Debug, Default)]
+struct Silent(parking_lot::Mutex<Vec<Duration>>);
+
+impl OtherShards for Silent {
+    fn ask(
+        &self,
+        _: &str,
+        _: (&str, &[u8]),
+        time_max: Duration,
+        _: &ReserveBytes<'_>,
+    ) -> Result<Vec<Vec<u8>>, QueryError> {
+        self.0.lock().push(time_max);
+        Err(QueryError::Busy("no answer".to_owned()))
+    }
+}
+
+#[test]
+fn shards_have_the_time_of_the_query_or_less() {
+    let silent = Arc::new(Silent::default());
+    let resources = QueryResources::new(Scheduler::for_this_machine(), MEMORY);
+    let others = ShardsOfProject::new(silent.clone(), "default");
+    let resources = resources.with_others(Some(others));
+    let short = Duration::from_secs(20);
+    for (budget, expected) in [
+        (resources.budget(LONG), short..=LONG),
+        (resources.budget(LONG).waiting_for_shards(short), short..=short),
+        (
+            resources.budget(Duration::ZERO).waiting_for_shards(short),
+            Duration::ZERO..=Duration::ZERO,
+        ),
+    ] {
+        let answer = budget.beside_shards("kind", b"", || Ok(()));
+        assert!(matches!(answer, Err(QueryError::Busy(_))));
+        let given = silent.0.lock().pop().unwrap();
+        assert!(expected.contains(&given), "{given:?} {expected:?}");
     }
 }

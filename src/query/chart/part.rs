@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 use crate::{
     model::{Cell, Histogram, Kind},
     query::{
-        SeriesEntry,
+        Budget, QueryError, SeriesEntry,
         cells::axis::Axis,
+        messages::damaged_answer,
         series::grouping::Group,
         wire::{count, number, put_count, put_text, put_value, take, take_slice, text, value},
     },
@@ -89,28 +90,47 @@ pub(crate) fn put_group(
 }
 
 impl<'a> Part<'a> {
-    /// Reads a part; `None` when the bytes are damaged.
-    pub(crate) fn decode(mut bytes: &'a [u8]) -> Option<Self> {
+    /// Reads a part, and reserves its memory besides the bytes.
+    ///
+    /// # Errors
+    /// When the bytes are damaged, the query times out, or its memory is used up.
+    pub(crate) fn decode(mut bytes: &'a [u8], budget: &Budget) -> Result<Self, QueryError> {
+        budget.check()?;
         let bytes = &mut bytes;
-        let (mut slots, mut end) = (Vec::new(), i64::MIN);
-        for _ in 0..count(bytes)? {
-            let (start, width) = (number(bytes)?, number(bytes)?);
-            if start < end || width <= 0 {
-                return None;
-            }
-            end = start.checked_add(width)?;
-            slots.push((start, width));
+        let (slots, notes) = axis(bytes).ok_or_else(damaged_answer)?;
+        let of_notes = notes.iter().map(|note| note.len() + size_of::<String>()).sum::<usize>();
+        budget.reserve(slots.capacity() * size_of::<(i64, i64)>() + of_notes)?;
+        let (mut groups, mut reserved) = (Vec::new(), 0);
+        for _ in 0..count(bytes).ok_or_else(damaged_answer)? {
+            let part = group(bytes).ok_or_else(damaged_answer)?;
+            let entry_bytes = part.group.entry.bytes();
+            groups.push(part);
+            let grown = groups.capacity() - reserved;
+            reserved = groups.capacity();
+            budget.reserve(entry_bytes + grown * size_of::<GroupPart<'_>>())?;
         }
-        let mut notes = Vec::new();
-        for _ in 0..count(bytes)? {
-            notes.push(text(bytes)?.to_owned());
-        }
-        let mut groups = Vec::new();
-        for _ in 0..count(bytes)? {
-            groups.push(group(bytes)?);
-        }
-        Some(Self { slots, notes, groups })
+        Ok(Self { slots, notes, groups })
     }
+}
+
+/// The starts and widths of slots, and the notes.
+type SlotsAndNotes = (Vec<(i64, i64)>, Vec<String>);
+
+fn axis(bytes: &mut &[u8]) -> Option<SlotsAndNotes> {
+    let (mut slots, mut end) = (Vec::new(), i64::MIN);
+    for _ in 0..count(bytes)? {
+        let (start, width) = (number(bytes)?, number(bytes)?);
+        if start < end || width <= 0 {
+            return None;
+        }
+        end = start.checked_add(width)?;
+        slots.push((start, width));
+    }
+    let mut notes = Vec::new();
+    for _ in 0..count(bytes)? {
+        notes.push(text(bytes)?.to_owned());
+    }
+    Some((slots, notes))
 }
 
 fn group<'a>(bytes: &mut &'a [u8]) -> Option<GroupPart<'a>> {
@@ -173,5 +193,37 @@ impl GroupPart<'_> {
             }
         }
         Some(grown)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{model::SeriesId, setup};
+
+    #[test]
+    fn a_decoded_part_takes_memory_for_its_slots_and_groups_and_no_prefix_is_whole() {
+        let axis =
+            Axis::of_slots(String::new(), (0..1000).map(|slot| (slot * 60_000, 60_000)).collect());
+        let info = setup::series("m", &[("host", &"h".repeat(500))], Kind::Gauge);
+        let group = Group {
+            entry: SeriesEntry::new(&info),
+            merged: false,
+            members: vec![SeriesId(0)],
+            count: 1,
+            is_one_kind: true,
+        };
+        let mut bytes = Vec::new();
+        put_axis(&axis, 2, &mut bytes);
+        put_group(&group, &[Cell::single(1, 2.0)], &[], &mut bytes);
+        put_group(&group, &[], &[], &mut bytes);
+        let budget = Budget::of_memory(1 << 20);
+        let part = Part::decode(&bytes, &budget).unwrap();
+        assert_eq!((part.slots.len(), part.groups.len()), (1000, 2));
+        assert!(budget.reserved() > 16_000 + 2 * 500, "{}", budget.reserved());
+        let refused = Part::decode(&bytes, &Budget::of_memory(16_500));
+        assert!(refused.is_err_and(|cause| cause.to_string().contains("memory")));
+        let is_cut = |length| Part::decode(&bytes[..length], &Budget::UNLIMITED).is_err();
+        assert!((0..bytes.len()).all(is_cut));
     }
 }

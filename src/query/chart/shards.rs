@@ -6,24 +6,23 @@
 //! the others, each shard answers with the highest or lowest. Must never know: where the shards
 //! are.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashSet};
 
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{
-    ChartAnswer, ChartRequest, PlannedChart, SEVERAL_KINDS,
+    ChartAnswer, ChartRequest, PlannedChart,
     lines::{Lines, rank_number},
-    part::{GroupPart, Part, put_axis, put_group},
+    merging::{MergedChart, identity},
+    part::{Part, put_axis, put_group},
 };
 use crate::{
-    model::{Cell, UnixMillis},
+    model::UnixMillis,
     query::{
-        Budget, QueryError, QueryLimits, Resolution, SeriesMerge,
-        cells::axis::Axis,
-        histograms::needs_histograms,
-        messages::{damaged_answer, written},
-        series::grouping::{Group, Ranking, check_lines},
+        Budget, QueryError, QueryLimits, Resolution,
+        messages::{read_answer, written},
+        series::grouping::Ranking,
     },
     store::Store,
 };
@@ -101,25 +100,67 @@ pub fn chart_of_shards(
     limits: &QueryLimits,
     now: UnixMillis,
 ) -> Result<ChartAnswer, QueryError> {
-    let outlines = |points| read_outlines(&ask(&ChartStep::Outline { points })?);
-    let mut all = outlines(request.points)?;
-    // Slots of the whole must fit as those of one store do.
-    let total = all.iter().map(|outline| outline.lines.max(outline.series)).sum::<usize>();
-    let fitting = limits.points_max / total.max(1);
-    let range_ms = request.range.end.0.saturating_sub(request.range.start.0);
-    let slots = all.iter().map(|outline| range_ms / outline.width_ms.max(1)).max();
-    if request.resolution == Resolution::Auto && slots.is_some_and(|slots| slots as usize > fitting)
-    {
-        all = outlines(Some(request.points.unwrap_or(usize::MAX).min(fitting.max(1))))?;
-    }
-    let (resolution, notes) = common(&all);
-    let cells = ask(&ChartStep::Cells { resolution: resolution.clone(), shared: shared(&all) })?;
-    merged(&cells, budget, (request, resolution, notes), limits, now)
+    let gathered = GatheredChart::ask(budget, request, ask, limits)?;
+    let parts = gathered.parts(budget)?;
+    let merged = gathered.merged(&parts, (request, budget), limits)?;
+    let mut shown = Lines::new(budget, request, (&merged.axis, now), merged.groups())?;
+    merged.read(budget, &mut |group, cells, histograms| shown.push(group, cells, histograms))?;
+    let series = shown.finish();
+    Ok(request.answer(&merged.axis, (series, merged.notes), now))
 }
 
-fn read_outlines(answers: &[Vec<u8>]) -> Result<Vec<ChartOutline>, QueryError> {
-    let read = |answer: &Vec<u8>| serde_json::from_slice(answer).map_err(|_| damaged_answer());
-    answers.iter().map(read).collect()
+/// The cells of a chart of all shards, as bytes.
+pub(crate) struct GatheredChart {
+    cells: Vec<Vec<u8>>,
+    resolution: String,
+    /// The notes of the outlines.
+    notes: Vec<String>,
+}
+
+impl GatheredChart {
+    /// Asks all shards.
+    pub(crate) fn ask(
+        budget: &Budget,
+        request: &ChartRequest,
+        ask: &AskStep<'_>,
+        limits: &QueryLimits,
+    ) -> Result<Self, QueryError> {
+        let outlines = |points| {
+            let answers = ask(&ChartStep::Outline { points })?;
+            answers.iter().map(|answer| read_answer(answer, budget)).collect::<Result<Vec<_>, _>>()
+        };
+        let mut all: Vec<ChartOutline> = outlines(request.points)?;
+        // Slots of the whole must fit as those of one store do.
+        let total = all.iter().map(|outline| outline.lines.max(outline.series)).sum::<usize>();
+        let fitting = limits.points_max / total.max(1);
+        let range_ms = request.range.end.0.saturating_sub(request.range.start.0);
+        let slots = all.iter().map(|outline| range_ms / outline.width_ms.max(1)).max();
+        if request.resolution == Resolution::Auto
+            && slots.is_some_and(|slots| slots as usize > fitting)
+        {
+            all = outlines(Some(request.points.unwrap_or(usize::MAX).min(fitting.max(1))))?;
+        }
+        let (resolution, notes) = common(&all);
+        let shared = shared(&all);
+        let cells = ask(&ChartStep::Cells { resolution: resolution.clone(), shared })?;
+        Ok(Self { cells, resolution, notes })
+    }
+
+    /// Reads the parts of the shards.
+    pub(crate) fn parts(&self, budget: &Budget) -> Result<Vec<Part<'_>>, QueryError> {
+        self.cells.iter().map(|bytes| Part::decode(bytes, budget)).collect()
+    }
+
+    /// Merges the lines of all parts.
+    pub(crate) fn merged<'p>(
+        &self,
+        parts: &'p [Part<'p>],
+        (request, budget): (&ChartRequest, &Budget),
+        limits: &QueryLimits,
+    ) -> Result<MergedChart<'p>, QueryError> {
+        let outlined = (self.resolution.clone(), self.notes.clone());
+        MergedChart::new(parts, (request, budget), outlined, limits)
+    }
 }
 
 /// Returns the coarsest resolution of the shards with series, and their notes.
@@ -168,7 +209,7 @@ fn outline(
         width_ms: planned.axis.slots().iter().map(|(_, width)| *width).max().unwrap_or_default(),
         series: planned.series,
         lines: request.lines(planned.groups.len()) * displays,
-        ranked: groups.iter().map(|group| hash(&identity(group, &request.merge))).collect(),
+        ranked: groups.iter().map(|group| hash(&identity(&group.entry, &request.merge))).collect(),
         resolution: planned.axis.resolution,
         notes: planned.axis.notes,
     })
@@ -192,7 +233,7 @@ fn part(
     planned.read(&groups, &mut |group, cells, histograms| {
         let mut bytes = Vec::new();
         put_group(group, cells, histograms, &mut bytes);
-        let is_shared = || shared.contains(&hash(&identity(group, &request.merge)));
+        let is_shared = || shared.contains(&hash(&identity(&group.entry, &request.merge)));
         let entry = (place, bytes);
         place += 1;
         match &mut ranking {
@@ -222,165 +263,8 @@ fn part(
     Ok(out)
 }
 
-/// Merges the parts of all shards. `notes` come from their outlines.
-fn merged(
-    parts: &[Vec<u8>],
-    budget: &Budget,
-    (request, resolution, notes): (&ChartRequest, String, Vec<String>),
-    limits: &QueryLimits,
-    now: UnixMillis,
-) -> Result<ChartAnswer, QueryError> {
-    let parts: Option<Vec<_>> = parts.iter().map(|bytes| Part::decode(bytes)).collect();
-    let parts = parts.ok_or_else(damaged_answer)?;
-    let axis = Axis::of_slots(resolution, common_slots(&parts));
-    let (groups, mut notes) =
-        (merged_groups(&parts, request, budget)?, deduplicated(&parts, notes));
-    let lines = request.lines(groups.len());
-    check_lines(lines, limits)?;
-    let points = lines.saturating_mul(axis.len()) * request.displays.len().max(1);
-    if points > limits.points_max {
-        return Err(QueryError::TooMuch(format!(
-            "the chart has more than {} points: ask for fewer series or a coarser resolution, or \
-             raise limits.query_points_max",
-            limits.points_max
-        )));
-    }
-    let groups: Vec<_> = groups.into_values().collect();
-    let has_histograms =
-        needs_histograms(groups.iter().map(|(group, _)| group), request.numbers())?;
-    if groups.iter().any(|(group, _)| !group.is_one_kind)
-        && !notes.iter().any(|note| note == SEVERAL_KINDS)
-    {
-        notes.push(SEVERAL_KINDS.to_owned());
-    }
-    budget.reserve(axis.len() * size_of::<Cell>())?;
-    let (mut cells, mut reserved) = (vec![Cell::EMPTY; axis.len()], 0);
-    let mut histograms = vec![None; if has_histograms { axis.len() } else { 0 }];
-    let mut shown =
-        Lines::new(budget, request, (&axis, now), groups.iter().map(|(group, _)| group))?;
-    for (group, members) in &groups {
-        budget.check()?;
-        cells.fill(Cell::EMPTY);
-        histograms.fill(None);
-        let mut bytes = 0;
-        for (slots, part) in members {
-            part.merge_cells(slots, &axis, &mut cells).ok_or_else(damaged_answer)?;
-            if has_histograms {
-                let merged = part.merge_histograms(slots, &axis, &mut histograms);
-                bytes += merged.ok_or_else(damaged_answer)?;
-            }
-        }
-        budget.reserve(bytes.saturating_sub(reserved))?;
-        reserved = reserved.max(bytes);
-        shown.push(group, &cells, &histograms)?;
-    }
-    let series = shown.finish();
-    Ok(request.answer(&axis, (series, notes), now))
-}
-
-impl ChartRequest {
-    /// Returns the number of lines that are shown of a number of groups.
-    fn lines(&self, groups: usize) -> usize {
-        self.rank.map_or(groups, |rank| rank.count.min(groups))
-    }
-}
-
-/// A line, with the slots and the cells of each part.
-type MergedGroup<'p> = (Group, Vec<(&'p [(i64, i64)], &'p GroupPart<'p>)>);
-
-/// Returns the lines of all parts in order.
-fn merged_groups<'p>(
-    parts: &'p [Part<'p>],
-    request: &ChartRequest,
-    budget: &Budget,
-) -> Result<BTreeMap<String, MergedGroup<'p>>, QueryError> {
-    let mut merged: BTreeMap<String, MergedGroup<'p>> = BTreeMap::new();
-    for part in parts {
-        budget.check()?;
-        for group_part in &part.groups {
-            let (group, slots) = (&group_part.group, part.slots.as_slice());
-            let name = identity(group, &request.merge);
-            if let Some((known, members)) = merged.get_mut(&name) {
-                join(known, group);
-                members.push((slots, group_part));
-            } else {
-                budget.reserve(2 * group.entry.bytes() + name.len())?;
-                merged.insert(name, (group.clone(), vec![(slots, group_part)]));
-            }
-        }
-    }
-    Ok(merged)
-}
-
-/// Adds the series of another shard to a line.
-fn join(group: &mut Group, other: &Group) {
-    let (entry, of_other) = (&mut group.entry, &other.entry);
-    group.count += other.count;
-    group.is_one_kind &= other.is_one_kind && entry.kind == of_other.kind;
-    for (text, other) in [(&mut entry.metric, &of_other.metric), (&mut entry.unit, &of_other.unit)]
-    {
-        if text != other {
-            text.clear();
-        }
-    }
-    entry.tags.retain(|name, value| of_other.tags.get(name) == Some(value));
-}
-
-/// Returns the text that identifies a line, in whose order lines are: the metric and tags of a
-/// series, or the values of the tags by which series are merged.
-fn identity(group: &Group, merge: &SeriesMerge) -> String {
-    let mut name = String::new();
-    let mut put = |text: &str| {
-        name.push_str(text);
-        name.push('\0');
-    };
-    match merge {
-        SeriesMerge::Nothing => {
-            put(&group.entry.metric);
-            for (tag, value) in &group.entry.tags {
-                put(tag);
-                put(value);
-            }
-        }
-        SeriesMerge::All => {}
-        SeriesMerge::By(names) => {
-            for tag in names {
-                put(group.entry.tags.get(tag).map_or("", String::as_str));
-            }
-        }
-    }
-    name
-}
-
 fn hash(name: &str) -> u64 {
     xxh3_64(name.as_bytes())
-}
-
-/// Returns slots that contain whole slots of each part: overlapping slots become one.
-pub(crate) fn common_slots(parts: &[Part<'_>]) -> Vec<(i64, i64)> {
-    let mut all: Vec<_> = parts.iter().flat_map(|part| part.slots.iter().copied()).collect();
-    all.sort_unstable();
-    let mut common: Vec<(i64, i64)> = Vec::new();
-    for (start, width) in all {
-        match common.last_mut() {
-            Some((last, last_width)) if start < *last + *last_width => {
-                *last_width = (*last_width).max(start + width - *last);
-            }
-            _ => common.push((start, width)),
-        }
-    }
-    common
-}
-
-/// Adds the notes of the parts with lines, once each. Notes of the others only tell that they have
-/// none.
-fn deduplicated(parts: &[Part<'_>], mut notes: Vec<String>) -> Vec<String> {
-    for note in parts.iter().filter(|part| !part.groups.is_empty()).flat_map(|part| &part.notes) {
-        if !notes.contains(note) {
-            notes.push(note.clone());
-        }
-    }
-    notes
 }
 
 #[cfg(test)]
@@ -400,18 +284,5 @@ mod tests {
         assert_eq!(common(&all), ("5m".to_owned(), vec!["of 1".to_owned()]));
         assert_eq!(common(&all[..1]), ("1d".to_owned(), vec!["of 0".to_owned()]));
         assert_eq!(shared(&all), [2]);
-    }
-
-    fn part(slots: &[(i64, i64)]) -> Part<'static> {
-        Part { slots: slots.to_vec(), notes: Vec::new(), groups: Vec::new() }
-    }
-
-    #[test]
-    fn common_slots_contain_whole_slots_of_all_parts() {
-        let fine = part(&[(0, 60), (60, 60), (120, 60), (240, 60)]);
-        let coarse = part(&[(60, 120), (180, 60)]);
-        let expected = [(0, 60), (60, 120), (180, 60), (240, 60)];
-        assert_eq!(common_slots(&[fine, coarse]), expected);
-        assert!(common_slots(&[part(&[])]).is_empty());
     }
 }

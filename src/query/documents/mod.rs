@@ -8,6 +8,7 @@ pub(super) mod nested;
 mod preallocation;
 mod request;
 mod rows;
+mod shards;
 mod shells;
 
 pub use inspection::{
@@ -17,6 +18,8 @@ pub use inspection::{
 pub use levels::{LevelPart, LevelsDocument};
 pub use nested::{MinuteTotals, NestedDocument, SlotNumber, SlotValue, SlotValues};
 pub use preallocation::{PreallocateAnswer, PreallocateRequest, PreallocatedLevel, preallocate};
+
+pub use shards::{DocumentsStep, documents_of_shards, documents_step};
 
 pub use request::{DocumentRow, DocumentsAnswer, DocumentsForm, DocumentsRequest};
 
@@ -34,10 +37,10 @@ use crate::{
         cells::reader::CellReader,
         cells::spacing::SpacingSearch,
         documents::levels::{LevelPlan, SeriesParts, levels_document},
-        documents::nested::{Nesting, SLOT_BYTES, nest},
+        documents::nested::plan::NestedPlan,
         series::grouping::{Group, check_lines, group},
         series::suggestion,
-        time::resolution::{AUTO_POINTS, granularity_of_documents, granularity_of_width},
+        time::resolution::{AUTO_POINTS, granularity_of_documents},
     },
     store::Store,
 };
@@ -56,13 +59,26 @@ pub fn documents(
     limits: &QueryLimits,
     now: UnixMillis,
 ) -> Result<DocumentsAnswer, QueryError> {
+    documents_here((store, budget), request, limits, None, now)
+}
+
+/// Answers a request for the documents of this shard. `of_all` is the number of matching series of
+/// all shards.
+fn documents_here(
+    (store, budget): (&Store, &Budget),
+    request: &DocumentsRequest,
+    limits: &QueryLimits,
+    of_all: Option<usize>,
+    now: UnixMillis,
+) -> Result<DocumentsAnswer, QueryError> {
     let merges = request.merge != SeriesMerge::Nothing;
     let found = request.selector.select_within(store, budget, limits, merges)?;
     let groups = group(&found, &request.merge, budget)?;
     check_lines(groups.len(), limits)?;
     let ids: Vec<_> = found.iter().map(|(id, _)| *id).collect();
     let coverage = coverage(store, &ids, &request.range, now);
-    let query = DocumentsQuery { store, budget, request, limits, coverage, now };
+    let series = of_all.unwrap_or(found.len());
+    let query = DocumentsQuery { store, budget, request, limits, coverage, series, now };
     let mut answer = match request.form {
         DocumentsForm::Levels => query.levels(&groups),
         DocumentsForm::Nested => query.nested(&groups),
@@ -93,6 +109,13 @@ pub(crate) fn check_count(
     Ok(())
 }
 
+impl DocumentsRequest {
+    /// Returns the range and the time zone.
+    fn zoned_range(&self) -> (Range<UnixMillis>, Option<&TimeZone>) {
+        (self.range.clone(), self.time_zone.as_ref())
+    }
+}
+
 /// A request with the inputs of its answer.
 struct DocumentsQuery<'a> {
     store: &'a Store,
@@ -100,6 +123,8 @@ struct DocumentsQuery<'a> {
     request: &'a DocumentsRequest,
     limits: &'a QueryLimits,
     coverage: Coverage<'a>,
+    /// The number of series of all shards.
+    series: usize,
     now: UnixMillis,
 }
 
@@ -152,38 +177,19 @@ impl DocumentsQuery<'_> {
     }
 
     fn nested(&self, groups: &[Group]) -> Result<DocumentsAnswer, QueryError> {
-        let Range { start, end } = self.request.range;
-        let points = self.request.points.unwrap_or(AUTO_POINTS);
-        let resolution = &self.request.resolution;
+        let request = self.request;
+        let points = request.points.unwrap_or(AUTO_POINTS);
         let granularity =
-            granularity_of_documents(&self.coverage, resolution, &(start..end), points)?;
-        let granularities = self.coverage.granularities();
-        let zone = self.request.time_zone.as_ref();
-        let nesting = |granularity| Nesting::new(granularity, zone, end.0.saturating_sub(start.0));
-        let nestings: Vec<_> = granularities.iter().map(nesting).collect();
-        let nesting = &nestings[granularity.0];
-        let resolution = match nesting.local_slot() {
-            Some(unit) => Resolution::Calendar(unit),
-            None => Resolution::Named(granularities[granularity].name.clone()),
-        };
-        let mut axis =
-            self.axis(groups, &resolution, &nesting.whole_documents(&self.request.range))?;
-        // A slot of a coarser granularity belongs to a document of that granularity.
-        let nesting_of_width = |width: i64| {
-            let coarser = granularity_of_width(granularities, width);
-            let coarser = coarser.filter(|_| nesting.local_slot().is_none());
-            &nestings[coarser.map_or(granularity, |coarser| coarser.max(granularity)).0]
-        };
-        let shells = self.request.shells.then(|| self.shells(groups, granularity)).transpose()?;
+            granularity_of_documents(&self.coverage, &request.resolution, &request.range, points)?;
+        let plan =
+            NestedPlan::new(self.coverage.granularities(), granularity, request.zoned_range());
+        let mut axis = self.axis(groups, &plan.resolution(), &plan.whole_documents())?;
+        let shells = request.shells.then(|| self.shells(groups, granularity)).transpose()?;
         let mut documents = Vec::new();
         self.read(&axis, groups, false, |group, cells| {
-            let merged = group.merged.then_some(group.members.len());
-            let slots = axis.slots().iter().copied().zip(cells.iter().copied());
-            self.budget.reserve(slots.len() * SLOT_BYTES)?;
             let shells = shells.as_ref().map(|shells| shells.starts(&group.members)).transpose()?;
-            let shells = (nesting, shells.unwrap_or_default());
-            let all = nest((&group.entry, merged), slots, nesting_of_width, shells, self.budget)?;
-            documents.extend(all);
+            let shells = shells.unwrap_or_default();
+            documents.extend(plan.nest(group, (&axis, cells), shells, self.budget)?);
             Ok(())
         })?;
         Ok(DocumentsAnswer::Documents { documents, notes: std::mem::take(&mut axis.notes) })
@@ -203,10 +209,10 @@ impl DocumentsQuery<'_> {
         let members: Vec<_> = groups.iter().flat_map(|group| &group.members).copied().collect();
         // The number of days is checked before the months are listed.
         let days = (request.range.end.0 - request.range.start.0) / DAY_MS;
-        check_count(days, members.len(), self.limits)?;
+        check_count(days, self.series, self.limits)?;
         let everything = UnixMillis::MIN..UnixMillis::MAX;
         let plan = LevelPlan::new(&self.coverage, &request.range, &everything, 3);
-        check_count(plan.parts(), members.len(), self.limits)?;
+        check_count(plan.parts(), self.series, self.limits)?;
         let reader = plan.open(self.store, &members)?;
         let mut documents = Vec::new();
         let mut reserved = 0;

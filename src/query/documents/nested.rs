@@ -3,6 +3,8 @@
 //!
 //! Must never know: the store, HTTP.
 
+pub(super) mod plan;
+
 use std::{
     collections::{BTreeMap, BTreeSet, btree_map::Entry},
     ops::Range,

@@ -20,7 +20,7 @@ use crate::{
         graphite::{GraphiteName, Template},
     },
     query::{
-        ExpressionLimits, GRAPHITE, QueryError, SeriesEntry,
+        Budget, ExpressionLimits, GRAPHITE, QueryError, SeriesEntry,
         cells::{axis::Axis, reader::CellReader},
         chart::{GroupPart, Part, common_slots, put_axis, put_group},
         messages::{ask_all, damaged_answer, read_question, written},
@@ -180,12 +180,17 @@ pub(super) fn lines_of_shards(
         request.limits.budget.ask_shards(GRAPHITE, &question, own)
     };
     let mut answers = cells(None)?;
+    let budget = request.limits.budget;
+    let reserved = budget.reserved();
+    let mut parts = decoded(&answers, budget)?;
     let widths: BTreeSet<i64> =
-        decoded(&answers)?.iter().flat_map(|part| &part.slots).map(|(_, width)| *width).collect();
+        parts.iter().flat_map(|part| &part.slots).map(|(_, width)| *width).collect();
     if let Some(widest) = widths.last().filter(|_| widths.len() > 1) {
+        drop(parts);
+        budget.shrink_to(reserved);
         answers = cells(Some(*widest))?;
+        parts = decoded(&answers, budget)?;
     }
-    let parts = decoded(&answers)?;
     let axis = Axis::of_slots(String::new(), common_slots(&parts));
     let found = found_parts(&parts, paths, search)?;
     let (mut all, mut members) = (Vec::new(), Vec::new());
@@ -202,9 +207,8 @@ pub(super) fn lines_of_shards(
     })
 }
 
-fn decoded(answers: &[Vec<u8>]) -> Result<Vec<Part<'_>>, QueryError> {
-    let parts: Option<Vec<_>> = answers.iter().map(|answer| Part::decode(answer)).collect();
-    parts.ok_or_else(damaged_answer)
+fn decoded<'a>(answers: &'a [Vec<u8>], budget: &Budget) -> Result<Vec<Part<'a>>, QueryError> {
+    answers.iter().map(|answer| Part::decode(answer, budget)).collect()
 }
 
 /// Returns the series of all parts in order of their names.

@@ -8,7 +8,9 @@ mod sparklines;
 mod storage;
 
 pub use hosts::{HostAlerts, HostsAnswer, HostsRemoved};
-pub use senders::{SenderEntry, SenderEpoch, SendersAnswer, SendersRemoved, senders};
+pub use senders::{
+    SenderEntry, SenderEpoch, SendersAnswer, SendersPart, SendersRemoved, SendersRequest,
+};
 pub use sparklines::{
     FullestFilesystem, HostLines, SharedSparklines, Spark, SparklineSums, Sparklines,
     SparklinesAnswer,

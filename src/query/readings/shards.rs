@@ -8,10 +8,12 @@ use super::{ReadingsRequest, SeriesReadings, reader::each_series_here};
 use crate::{
     model::{Histogram, Kind, UnixMillis, is_stale_marker},
     query::{
-        ExpressionLimits, QueryError, READINGS, SeriesMatcher,
+        ExpressionLimits, Labels, QueryError, READINGS, SeriesMatcher,
         messages::{damaged_answer, read_question, written},
         series::sent_matchers::{SentMatcher, compiled, sent},
-        wire::{count, labels, number, put_count, put_labels, put_value, take, value},
+        wire::{
+            count, has_element, number, put_count, put_element, put_end, put_value, take, value,
+        },
     },
     store::Store,
 };
@@ -64,7 +66,7 @@ pub fn each_series(
     for answer in answers {
         limits.budget.check()?;
         let mut bytes = &answer[..];
-        while !bytes.is_empty() {
+        while has_element(&mut bytes).ok_or_else(damaged_answer)? {
             let series = decode(&mut bytes).ok_or_else(damaged_answer)?;
             limits.reserve(bytes_of(&series))?;
             all.push(series);
@@ -121,11 +123,13 @@ pub fn readings_of_question(
     let request = ReadingsRequest { range, labels_only: question.labels_only };
     let (mut out, mut reserved) = (Vec::new(), 0);
     each_series_here(store, &sets, &request, limits, UnixMillis(question.now), &mut |series| {
+        put_element(&mut out);
         encode(&series, &mut out);
         let grown = out.capacity() - reserved;
         reserved = out.capacity();
         limits.reserve(grown)
     })?;
+    put_end(&mut out);
     Ok(out)
 }
 
@@ -171,7 +175,7 @@ fn merged(
 }
 
 fn encode(series: &SeriesReadings, out: &mut Vec<u8>) {
-    put_labels(&series.labels, out);
+    series.labels.encode(out);
     out.push(series.kind.code());
     put_count(series.readings.len(), out);
     for (at, value) in &series.readings {
@@ -187,7 +191,7 @@ fn encode(series: &SeriesReadings, out: &mut Vec<u8>) {
 
 /// Reads the readings of a series; `None` when the bytes are damaged.
 fn decode(bytes: &mut &[u8]) -> Option<SeriesReadings> {
-    let labels = labels(bytes)?;
+    let labels = Labels::decode(bytes)?;
     let [kind] = take(bytes)?;
     let kind = *Kind::ALL.get(usize::from(kind))?;
     let (mut readings, mut histograms) = (Vec::new(), Vec::new());
@@ -203,7 +207,7 @@ fn decode(bytes: &mut &[u8]) -> Option<SeriesReadings> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{model::STALE_MARKER, query::Labels};
+    use crate::model::STALE_MARKER;
 
     #[test]
     fn readings_come_back_as_they_were_and_no_prefix_is_whole() {

@@ -9,7 +9,10 @@ use std::{
     sync::Arc,
 };
 
-use crate::model::{METRIC_TAG, SeriesKey};
+use crate::{
+    model::{METRIC_TAG, SeriesKey},
+    query::wire::{count, put_count, put_text, text},
+};
 
 /// Labels that describe the metric and do not apply to values calculated from it: its name, and its
 /// type and unit if the sender writes them as labels.
@@ -68,6 +71,24 @@ impl Labels {
     pub(crate) fn bytes(&self) -> usize {
         let texts = self.iter().map(|(name, value)| LABEL_BYTES + name.len() + value.len());
         SERIES_BYTES + texts.sum::<usize>()
+    }
+
+    /// Writes the names and values, for another node.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        put_count(self.iter().count(), out);
+        for (name, value) in self.iter() {
+            put_text(name, out);
+            put_text(value, out);
+        }
+    }
+
+    /// Reads the labels that another node wrote; `None` when the bytes are damaged.
+    pub(crate) fn decode(bytes: &mut &[u8]) -> Option<Self> {
+        let mut labels = Vec::new();
+        for _ in 0..count(bytes)? {
+            labels.push((text(bytes)?.into(), text(bytes)?.into()));
+        }
+        Some(Self::new(labels))
     }
 
     /// Returns the name and value of each label, in order of the names.

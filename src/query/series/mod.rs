@@ -38,4 +38,4 @@ pub use series_coverage::{
     COVERED_SERIES_MAX, CoverageAnswer, CoverageRequest, RequestedSeries, series_coverage,
 };
 pub use token::SeriesToken;
-pub use tsdb_status::{Cardinality, cardinality};
+pub use tsdb_status::{Cardinality, cardinality, tsdb_status_of_shard};

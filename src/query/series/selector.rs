@@ -20,7 +20,7 @@ pub(crate) const CHUNK: usize = 512;
 const ENTRY_BYTES: usize = 768;
 
 /// An optional metric, and tag values that a series must have.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Selector {
     /// The metric's name; `None` selects any metric.
     pub metric: Option<String>,
@@ -39,6 +39,15 @@ pub struct SeriesEntry {
     pub kind: Kind,
     /// The unit of the values; empty when there is none.
     pub unit: String,
+}
+
+/// The series that precedes a page.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum After<'a> {
+    /// A matching series of the store.
+    Token(&'a SeriesToken),
+    /// Any series.
+    Key(&'a SeriesKey),
 }
 
 /// A page of the matching series.
@@ -78,25 +87,30 @@ impl SeriesEntry {
     }
 }
 
-/// Returns the series of a parameter's token, if it is one of `ids`.
+/// Returns the series of a token, if it is one of `ids`.
 fn find_token(
     store: &Store,
     budget: &Budget,
     ids: &[SeriesId],
-    (name, token): (&str, &SeriesToken),
-) -> Result<(SeriesId, SeriesKey), QueryError> {
+    token: &SeriesToken,
+) -> Result<Option<(SeriesId, SeriesKey)>, QueryError> {
     let hash = token.hash();
     for chunk in ids.chunks(CHUNK) {
         budget.check()?;
         let dictionary = store.dictionary();
         let mut known = chunk.iter().filter_map(|id| Some((*id, dictionary.key(*id)?)));
         if let Some((id, key)) = known.find(|(_, key)| Some(hash_of(key)) == hash) {
-            return Ok((id, key.clone()));
+            return Ok(Some((id, key.clone())));
         }
     }
-    Err(QueryError::Invalid(format!(
+    Ok(None)
+}
+
+/// Returns the error of a parameter whose token stands for no matching series.
+pub(crate) fn unknown_token(name: &str) -> QueryError {
+    QueryError::Invalid(format!(
         "{name} is not a matching series, or the series was deleted: begin again without {name}"
-    )))
+    ))
 }
 
 fn text_bytes(info: &SeriesInfo) -> usize {
@@ -124,14 +138,24 @@ impl Selector {
         &self,
         store: &Store,
         budget: &Budget,
-        (after, upto): (Option<&SeriesToken>, Option<&SeriesToken>),
+        (after, upto): (Option<After<'_>>, Option<&SeriesToken>),
         count: usize,
         mut visit: impl FnMut(&SeriesInfo),
     ) -> Result<SeriesPage, QueryError> {
         let mut ids = store.dictionary().select(&self.matchers());
-        let find = |name, token| find_token(store, budget, &ids, (name, token));
-        let last = upto.map(|token| find("upto", token)).transpose()?;
-        let after = after.map(|token| find("after", token)).transpose()?.map(|(_, key)| key);
+        if upto.is_some_and(SeriesToken::is_nothing) {
+            ids.clear();
+        }
+        let find = |name, token| {
+            find_token(store, budget, &ids, token)?.ok_or_else(|| unknown_token(name))
+        };
+        let last = upto.filter(|upto| !upto.is_nothing());
+        let last = last.map(|token| find("upto", token)).transpose()?;
+        let after = match after {
+            None => None,
+            Some(After::Token(token)) => Some(find("after", token)?.1),
+            Some(After::Key(key)) => Some(key.clone()),
+        };
         ids.retain(|id| last.as_ref().is_none_or(|(last, _)| id <= last));
         let (mut total, mut before) = (0, 0);
         // The series of the page, a heap with the last of them on top.
@@ -166,6 +190,20 @@ impl Selector {
             ids.iter().rev().find_map(|id| dictionary.key(*id).cloned())
         });
         Ok(SeriesPage { total, before, upto: last.as_ref().map(SeriesToken::new), series })
+    }
+
+    /// Returns the key of the matching series that a token stands for.
+    ///
+    /// # Errors
+    /// When the budget is used up.
+    pub(crate) fn key_of(
+        &self,
+        store: &Store,
+        budget: &Budget,
+        token: &SeriesToken,
+    ) -> Result<Option<SeriesKey>, QueryError> {
+        let ids = store.dictionary().select(&self.matchers());
+        Ok(find_token(store, budget, &ids, token)?.map(|(_, key)| key))
     }
 
     /// Returns the matching series in order of their keys. The limit is `lines_max`, or

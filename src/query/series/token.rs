@@ -13,7 +13,33 @@ use crate::model::SeriesKey;
 #[serde(transparent)]
 pub struct SeriesToken(String);
 
+/// The text that stands for no series.
+const NOTHING: &str = "-";
+/// The character between the tokens of shards.
+const SEPARATOR: char = '.';
+
 impl SeriesToken {
+    /// Returns the token that stands for no series.
+    pub(crate) fn nothing() -> Self {
+        Self(NOTHING.to_owned())
+    }
+
+    /// Returns true when the token stands for no series.
+    pub(crate) fn is_nothing(&self) -> bool {
+        self.0 == NOTHING
+    }
+
+    /// Returns one token for a series of each shard.
+    pub(crate) fn of_shards(tokens: impl IntoIterator<Item = Self>) -> Self {
+        let texts: Vec<_> = tokens.into_iter().map(|token| token.0).collect();
+        Self(texts.join(&SEPARATOR.to_string()))
+    }
+
+    /// Returns the token of a shard; `None` for a token that was not made for this shard.
+    pub(crate) fn of_shard(&self, shard: usize) -> Option<Self> {
+        self.0.split(SEPARATOR).nth(shard).map(|text| Self(text.to_owned()))
+    }
+
     pub(crate) fn new(key: &SeriesKey) -> Self {
         Self(format!("{:032x}", xxh3_128(key.as_bytes())))
     }
@@ -41,6 +67,11 @@ mod tests {
         assert_eq!(token.hash(), Some(hash_of(&key)));
         assert_ne!(token.hash(), Some(hash_of(&other)));
         assert_eq!(SeriesToken("é".into()).hash(), None);
+        let of_shards = [token.clone(), SeriesToken::nothing(), SeriesToken::new(&other)];
+        let joined = SeriesToken::of_shards(of_shards.clone());
+        let parts = of_shards.map(Some).into_iter().chain([None]);
+        assert!(parts.enumerate().all(|(shard, part)| joined.of_shard(shard) == part));
+        assert_eq!((joined.hash(), SeriesToken::nothing().hash()), (None, None));
         let text = serde_json::to_string(&token).unwrap();
         assert_eq!(text.len(), 34);
         assert_eq!(serde_json::from_str::<SeriesToken>(&text).unwrap(), token);

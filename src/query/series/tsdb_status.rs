@@ -2,6 +2,10 @@
 //!
 //! Must never know: HTTP, cells. The dictionary is locked for one chunk of values at a time.
 
+mod shards;
+
+pub use shards::tsdb_status_of_shard;
+
 use std::{cmp::Reverse, collections::BinaryHeap};
 
 use serde::Serialize;
@@ -73,59 +77,140 @@ impl LargestCounts {
     }
 }
 
-/// Counts series, tag values and bytes; each list contains the `count` largest entries.
+/// The number of series and the times of a store.
+#[derive(Debug, Clone, Copy)]
+struct StoreStats {
+    series: usize,
+    /// The start of the oldest partition; `i64::MAX` without partitions.
+    oldest: i64,
+    /// The time of the latest sample; `i64::MIN` without samples.
+    latest: i64,
+}
+
+impl StoreStats {
+    fn read(store: &Store, limits: &ExpressionLimits<'_>) -> Result<Self, QueryError> {
+        let partitions = store.partitions();
+        let oldest = partitions.iter().map(|partition| partition.id.start.0).min();
+        let latest = latest_sample(store, limits)?.map(|latest| latest.0);
+        let series = store.dictionary().len();
+        Ok(Self { series, oldest: oldest.unwrap_or(i64::MAX), latest: latest.unwrap_or(i64::MIN) })
+    }
+
+    /// Returns the statistics of both stores. A series of both is counted twice.
+    fn join(self, other: Self) -> Self {
+        Self {
+            series: self.series.saturating_add(other.series),
+            oldest: self.oldest.min(other.oldest),
+            latest: self.latest.max(other.latest),
+        }
+    }
+}
+
+/// The largest counts of the values that were added.
+#[derive(Debug)]
+struct ValueCounts {
+    metrics: LargestCounts,
+    values: LargestCounts,
+    bytes: LargestCounts,
+    pairs: LargestCounts,
+    label_pairs: u64,
+    /// The tag whose values are added, with their number and bytes.
+    tag: Option<(Box<str>, u64, u64)>,
+}
+
+impl ValueCounts {
+    fn new(count: usize) -> Self {
+        let [metrics, values, bytes, pairs] = [(); 4].map(|()| LargestCounts::new(count));
+        Self { metrics, values, bytes, pairs, label_pairs: 0, tag: None }
+    }
+
+    /// Adds a value with its number of series. The values of a tag follow each other.
+    fn add(&mut self, tag: &str, value: &str, series: u64) {
+        if self.tag.as_ref().is_none_or(|(current, ..)| **current != *tag) {
+            self.end_tag();
+            self.tag = Some((tag.into(), 0, 0));
+        }
+        if let Some((_, values, bytes)) = &mut self.tag {
+            *values += 1;
+            *bytes = bytes.saturating_add((value.len() as u64).saturating_mul(series));
+        }
+        if *tag == *METRIC_TAG {
+            self.metrics.add(series, || value.to_owned());
+        }
+        self.pairs.add(series, || format!("{tag}={value}"));
+    }
+
+    fn end_tag(&mut self) {
+        if let Some((tag, values, bytes)) = self.tag.take() {
+            self.label_pairs += values;
+            self.values.add(values, || tag.to_string());
+            self.bytes.add(bytes, || tag.to_string());
+        }
+    }
+
+    fn into_report(mut self, stats: StoreStats) -> Cardinality {
+        self.end_tag();
+        // Without samples, the times equal the times that Prometheus reports for an empty head.
+        let oldest = match stats {
+            StoreStats { oldest: i64::MAX, latest, .. } if latest > i64::MIN => latest,
+            StoreStats { oldest, .. } => oldest,
+        };
+        Cardinality {
+            head_stats: HeadStats {
+                num_series: stats.series,
+                num_label_pairs: self.label_pairs,
+                chunk_count: 0,
+                min_time: oldest,
+                max_time: stats.latest,
+            },
+            series_count_by_metric_name: self.metrics.into_sorted(),
+            label_value_count_by_label_name: self.values.into_sorted(),
+            memory_in_bytes_by_label_name: self.bytes.into_sorted(),
+            series_count_by_label_value_pair: self.pairs.into_sorted(),
+        }
+    }
+}
+
+/// Counts series, tag values and bytes in all shards; each list contains the `count` largest
+/// entries. A series of two shards is counted in both.
 ///
 /// # Errors
-/// When the query times out, or its memory is used up.
+/// When the query times out, its memory is used up, or a shard does not answer.
 pub fn cardinality(
     store: &Store,
     count: usize,
     limits: &ExpressionLimits<'_>,
 ) -> Result<Cardinality, QueryError> {
-    let [mut metrics, mut values, mut bytes, mut pairs] =
-        [(); 4].map(|()| LargestCounts::new(count));
-    let mut label_pairs = 0;
+    let mut counts = ValueCounts::new(count);
+    let stats = if limits.budget.others().is_some() {
+        shards::add_all(store, limits, &mut counts)?
+    } else {
+        each_value(store, limits, &mut |tag, value, series| counts.add(tag, value, series))?;
+        StoreStats::read(store, limits)?
+    };
+    Ok(counts.into_report(stats))
+}
+
+/// Calls `visit` with each tag and value in order, and the number of series that have it.
+fn each_value(
+    store: &Store,
+    limits: &ExpressionLimits<'_>,
+    visit: &mut dyn FnMut(&str, &str, u64),
+) -> Result<(), QueryError> {
     for tag in store.dictionary().tag_names() {
-        let (mut value_count, mut value_bytes) = (0, 0);
         let mut after: Option<Box<str>> = None;
         loop {
             check_time(limits)?;
             let dictionary = store.dictionary();
-            let next = dictionary.values_after(&tag, after.as_deref(), CHUNK);
-            for value in &next {
-                let series = dictionary.with_tag(&tag, value).len() as u64;
-                value_count += 1;
-                value_bytes += value.len() as u64 * series;
-                if *tag == *METRIC_TAG {
-                    metrics.add(series, || value.to_string());
-                }
-                pairs.add(series, || format!("{tag}={value}"));
+            after = dictionary.visit_values(&tag, after.as_deref(), CHUNK, |value| {
+                visit(&tag, value, dictionary.with_tag(&tag, value).len() as u64);
+            });
+            if after.is_none() {
+                break;
             }
-            let Some(last) = next.into_iter().next_back() else { break };
-            after = Some(last);
         }
-        label_pairs += value_count;
-        values.add(value_count, || tag.to_string());
-        bytes.add(value_bytes, || tag.to_string());
     }
-    let partitions = store.partitions();
-    let oldest = partitions.iter().map(|partition| partition.id.start).min();
-    // Without samples, the times equal the times that Prometheus reports for an empty head.
-    let latest = latest_sample(store, limits)?;
-    let oldest = oldest.or(latest).unwrap_or(UnixMillis(i64::MAX));
-    Ok(Cardinality {
-        head_stats: HeadStats {
-            num_series: store.dictionary().len(),
-            num_label_pairs: label_pairs,
-            chunk_count: 0,
-            min_time: oldest.0,
-            max_time: latest.unwrap_or(UnixMillis(i64::MIN)).0,
-        },
-        series_count_by_metric_name: metrics.into_sorted(),
-        label_value_count_by_label_name: values.into_sorted(),
-        memory_in_bytes_by_label_name: bytes.into_sorted(),
-        series_count_by_label_value_pair: pairs.into_sorted(),
-    })
+    Ok(())
 }
 
 fn latest_sample(

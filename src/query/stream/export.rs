@@ -2,6 +2,12 @@
 //!
 //! Must never know: HTTP, or the output format.
 
+mod part;
+mod shards;
+mod wire;
+
+pub use shards::export_of_question;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     ops::Range,
@@ -10,25 +16,19 @@ use std::{
 use serde::{Serialize, Serializer, ser::SerializeTuple};
 
 use crate::{
-    model::{Cell, Granularity, Histogram, HistogramSlot, JsonHistogram, SeriesId, UnixMillis},
+    model::{Cell, Granularity, Histogram, HistogramSlot, JsonHistogram, UnixMillis},
     query::{
         Budget, QueryError, QueryLimits, Resolution, Selector, SeriesEntry, SeriesToken,
-        cells::coverage::coverage,
-        documents::check_count,
-        series::selector::SeriesPage,
-        time::resolution::{AUTO_POINTS, granularity_of_documents},
+        series::selector::After,
     },
-    store::{Columns, Slot, Store, View},
+    store::{Slot, Store},
 };
+use part::{PartHead, PartRequest, SeriesPart};
 
 /// Target number of slots on a page. A single series may have more slots.
 const PAGE_SLOTS: i64 = 100_000;
 /// Memory of a cell on a page, including the reserve of its list.
 const CELL_BYTES: usize = 2 * size_of::<NumberedCell>();
-/// Bytes of histograms after which a page ends. A single series may have more.
-const PAGE_HISTOGRAM_BYTES: usize = 4 << 20;
-/// Memory of a histogram on a page and of its text, for each byte of the histogram in memory.
-const HISTOGRAM_FACTOR: usize = 3;
 
 /// A request for a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -141,11 +141,11 @@ impl Serialize for NumberedCell {
     }
 }
 
-/// Reads a page.
+/// Reads a page of all shards.
 ///
 /// # Errors
-/// When the resolution is unknown, a single series is too large, the budget is used up, or the
-/// store cannot be read.
+/// When the resolution is unknown, a single series is too large, the budget is used up, the store
+/// cannot be read, or a shard does not answer.
 pub fn export(
     store: &Store,
     budget: &Budget,
@@ -153,98 +153,85 @@ pub fn export(
     limits: &QueryLimits,
     now: UnixMillis,
 ) -> Result<ExportPage, QueryError> {
-    // Automatic resolution ignores granularities that no longer receive samples, because they
-    // contain too little of the range.
-    let covered_range =
-        if request.resolution == Resolution::Auto { &(now..now) } else { &request.range };
-    let coverage = coverage(store, &[], covered_range, now);
-    let index =
-        granularity_of_documents(&coverage, &request.resolution, &request.range, AUTO_POINTS)?;
-    let granularity = &coverage.granularities()[index];
-    let first = granularity.document_start(request.range.start);
-    let last = granularity.document_start(UnixMillis(request.range.end.0 - 1));
-    let range = first..granularity.document.next(last);
-    let slots = (range.end.0 - range.start.0) / granularity.width_ms;
-    check_count(slots, 1, limits)?;
-    let per_page = PAGE_SLOTS.min(limits.points_max as i64) / slots.max(1);
-    let count = (per_page.max(1) as usize).min(limits.lines_max.max(1));
-    let (mut tags, mut has_histograms) = (BTreeSet::new(), false);
-    let tokens = (request.after.as_ref(), request.upto.as_ref());
-    let found = request.selector.page(store, budget, tokens, count, |info| {
-        has_histograms |= info.kind.is_histogram();
-        for (name, _) in info.key.tags() {
-            if !tags.contains(name) {
-                tags.insert(name.to_owned());
-            }
-        }
-    })?;
-    let SeriesPage { total, before, upto, series: page } = found;
-    let ids: Vec<_> = page.iter().map(|(id, _)| *id).collect();
-    let view = store.view(coverage.stored(index), range, &ids)?;
-    let mut series = Vec::with_capacity(page.len());
-    let (mut filled, mut histogram_bytes) = (Vec::new(), 0);
-    for (id, info) in &page {
-        if histogram_bytes > PAGE_HISTOGRAM_BYTES {
-            break;
-        }
-        budget.check()?;
-        view.slots_into(*id, Columns::VALUES, &mut filled)?;
-        budget.reserve(SeriesEntry::bytes_of(info) + filled.len() * CELL_BYTES)?;
-        let shells = if request.shells { view.shells(*id, &filled)? } else { Vec::new() };
-        budget.reserve(shells.len() * size_of::<ExportDocument>())?;
-        let mut documents = to_documents(granularity, &filled, &shells);
-        if info.kind.is_histogram() {
-            histogram_bytes += add_histograms(granularity, (&view, *id), &mut documents, budget)?;
-        }
-        series.push(ExportSeries { entry: SeriesEntry::new(info), documents });
+    if budget.others().is_some() {
+        return shards::export(store, budget, request, limits, now);
     }
-    let done = before + series.len();
-    let last = series.len().checked_sub(1).and_then(|last| page.get(last));
-    Ok(ExportPage {
-        total,
-        done,
-        after: last.filter(|_| done < total).map(|(_, info)| SeriesToken::new(&info.key)),
-        upto,
-        start: request.range.start.0,
-        end: request.range.end.0,
-        resolution: granularity.name.clone(),
-        width_ms: granularity.width_ms,
-        timestamp: granularity.document.timestamp_name(),
-        tags,
-        has_histograms,
-        series,
-    })
+    let part = PartRequest {
+        selector: &request.selector,
+        resolution: &request.resolution,
+        range: request.range.clone(),
+        after: request.after.as_ref().map(After::Token),
+        upto: request.upto.as_ref(),
+        shells: request.shells,
+        slots_max: PAGE_SLOTS,
+    };
+    let (mut series, mut last) = (Vec::new(), None);
+    let (head, granularity) =
+        part.read((store, budget), limits, now, &mut |granularity, part| {
+            last = Some(SeriesToken::new(&part.info.key));
+            series.push(ExportSeries::new(granularity, part, budget)?);
+            Ok(())
+        })?;
+    let done = head.before + series.len();
+    let after = last.filter(|_| done < head.total);
+    let upto = head.upto.clone();
+    Ok(ExportPage::new(request, &granularity, head, (done, after, upto), series))
 }
 
-/// Adds the histograms of a series to its documents; returns their bytes.
-fn add_histograms(
-    granularity: &Granularity,
-    (view, id): (&View, SeriesId),
-    documents: &mut [ExportDocument],
-    budget: &Budget,
-) -> Result<usize, QueryError> {
-    let mut read = 0;
-    let slots = view.histogram_slots(id, &mut |bytes| {
-        read += bytes;
-        budget.reserve(HISTOGRAM_FACTOR * bytes).map_err(QueryError::from)
-    })?;
-    for slot in slots {
-        let start = granularity.document_start(slot.start);
-        let found = documents.binary_search_by_key(&start.0, |document| document.start);
-        // Every slot with histograms has a cell.
-        let Some(document) = found.ok().and_then(|index| documents.get_mut(index)) else {
-            continue;
-        };
-        let index = granularity.slot_index(start, slot.start);
-        document.histograms.push(NumberedHistogram::new(index, slot));
+impl ExportPage {
+    fn new(
+        request: &ExportRequest,
+        granularity: &Granularity,
+        head: PartHead,
+        (done, after, upto): (usize, Option<SeriesToken>, Option<SeriesToken>),
+        series: Vec<ExportSeries>,
+    ) -> Self {
+        Self {
+            total: head.total,
+            done,
+            after,
+            upto,
+            start: request.range.start.0,
+            end: request.range.end.0,
+            resolution: granularity.name.clone(),
+            width_ms: granularity.width_ms,
+            timestamp: granularity.document.timestamp_name(),
+            tags: head.tags,
+            has_histograms: head.has_histograms,
+            series,
+        }
     }
-    Ok(read)
+}
+
+impl ExportSeries {
+    /// Returns the documents of a series, and reserves their memory.
+    fn new(
+        granularity: &Granularity,
+        part: SeriesPart<'_>,
+        budget: &Budget,
+    ) -> Result<Self, QueryError> {
+        let SeriesPart { info, slots, shells, histograms } = part;
+        budget.reserve(SeriesEntry::bytes_of(info) + slots.len() * CELL_BYTES)?;
+        budget.reserve(shells.len() * size_of::<ExportDocument>())?;
+        let mut documents = to_documents(granularity, slots, &shells);
+        for slot in histograms {
+            let start = granularity.document_start(slot.start);
+            let found = documents.binary_search_by_key(&start.0, |document| document.start);
+            // Every slot with histograms has a cell.
+            let Some(document) = found.ok().and_then(|index| documents.get_mut(index)) else {
+                continue;
+            };
+            let index = granularity.slot_index(start, slot.start);
+            document.histograms.push(NumberedHistogram::new(index, slot));
+        }
+        Ok(Self { entry: SeriesEntry::new(info), documents })
+    }
 }
 
 fn to_documents(
     granularity: &Granularity,
     filled: &[Slot],
-    shells: &[Range<UnixMillis>],
+    shells: &[UnixMillis],
 ) -> Vec<ExportDocument> {
     let empty = |start: UnixMillis| ExportDocument {
         start: start.0,
@@ -252,9 +239,8 @@ fn to_documents(
         cells: Vec::new(),
         histograms: Vec::new(),
     };
-    let starts = shells.iter().map(|span| granularity.document_start(span.start));
     let mut documents: BTreeMap<i64, ExportDocument> =
-        starts.map(|start| (start.0, empty(start))).collect();
+        shells.iter().map(|start| (start.0, empty(*start))).collect();
     for slot in filled.iter().filter(|slot| !slot.cell.is_empty()) {
         let start = granularity.document_start(slot.start);
         let document = documents.entry(start.0).or_insert_with(|| empty(start));

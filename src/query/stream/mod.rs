@@ -5,5 +5,5 @@
 mod export;
 mod tail;
 
-pub use export::{ExportPage, ExportRequest, export};
+pub use export::{ExportPage, ExportRequest, export, export_of_question};
 pub use tail::{Tail, TailCell, TailEvent, TailRequest};

@@ -4,7 +4,7 @@
 //! Must never know: series. When no granularity has the requested width, slots are merged from the
 //! coarsest granularity that divides it.
 
-use std::{collections::BTreeSet, ops::Range, str::FromStr};
+use std::{collections::BTreeSet, fmt, ops::Range, str::FromStr};
 
 use crate::{
     model::{GranularityIndex, GranularitySet, Span, UnixMillis},
@@ -42,6 +42,16 @@ impl FromStr for Resolution {
             (_, Some(unit)) => Self::Calendar(unit),
             (name, None) => Self::Named(name.to_owned()),
         })
+    }
+}
+
+impl fmt::Display for Resolution {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => formatter.write_str("auto"),
+            Self::Named(name) => formatter.write_str(name),
+            Self::Calendar(unit) => formatter.write_str(&unit.name()),
+        }
     }
 }
 

@@ -235,6 +235,7 @@ impl Metrics {
             "series",
             "find",
             "facets",
+            "senders",
             "storage",
             "aggregate",
             "tail",

@@ -1,7 +1,7 @@
 //! Three real nodes with several shards of one store: kills, stops longer than a lease, ordered
 //! stops, and kills of MongoDB. Each acknowledged sample counts once, as every node answers.
 
-use std::fs;
+use std::{collections::BTreeSet, fs};
 
 use serde_json::{Value, json};
 
@@ -157,8 +157,47 @@ fn check_lists(node: &Daemon) {
     assert_eq!(lines.count() as u64, SERIES, "{federated}");
     let drawn = answer("/render?target=seriesByTag(%27name=numbered%27)&from=-1h");
     assert_eq!(drawn.as_array().unwrap().len() as u64, SERIES, "{drawn}");
-    let (status, refused) = request(&node.url, "GET", "/api/v1/export", &[], "").unwrap();
+    let listed = answer("/api/v1/senders?prefix=a");
+    assert_eq!(listed["total"], SERIES, "{listed}");
+    let all = listed["senders"].as_array().unwrap();
+    assert!(all.iter().all(|sender| sender["series"] == 1 && sender["heard"].as_i64() > Some(0)));
+    for form in ["nested", "levels"] {
+        let path = format!("/api/v1/documents?metric=numbered&range=20m&form={form}");
+        let documents = answer(&path)["documents"].as_array().unwrap().clone();
+        let hosts: BTreeSet<_> =
+            documents.iter().map(|document| document["tags"].to_string()).collect();
+        assert_eq!(hosts.len() as u64, SERIES, "{path} {documents:?}");
+    }
+    let status = answer("/api/v1/status/tsdb?limit=100");
+    let metrics = status["data"]["seriesCountByMetricName"].as_array().unwrap();
+    for metric in ["numbered", "written"] {
+        assert!(metrics.contains(&json!({"name": metric, "value": SERIES})), "{status}");
+    }
+    let (status, refused) = request(&node.url, "GET", "/api/v1/tail", &[], "").unwrap();
     assert_eq!((status, &refused["error"]), (501, &json!("several_shards")), "{refused}");
+}
+
+/// An export has all series, with all of their samples, as each level stores them.
+fn check_export(node: &Daemon, batches: u64, writes: u64) {
+    for (metric, requests) in [("numbered", batches), ("written", writes)] {
+        for level in LEVELS {
+            let mut command = granary();
+            command.args(["export", "--url", &node.url, "--metric", metric, "--range", "1h"]);
+            command.args(["--resolution", level, "--format", "jsonl", "--output", "-"]);
+            let output = command.output().unwrap();
+            let errors = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{errors}");
+            let documents = String::from_utf8(output.stdout).unwrap();
+            let documents: Vec<Value> =
+                documents.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+            let series: BTreeSet<_> =
+                documents.iter().map(|document| document["tags"].to_string()).collect();
+            let samples =
+                documents.iter().map(|document| document["num_samples"].as_u64().unwrap());
+            let found = (series.len() as u64, samples.sum::<u64>());
+            assert_eq!(found, (SERIES, SERIES * requests), "{metric} {level} {errors}");
+        }
+    }
 }
 
 /// A reload of a node that follows the first shard reaches the shards that it holds.
@@ -233,6 +272,7 @@ fn each_acknowledged_sample_counts_once_in_all_shards() {
         let (_, names) = request(&node.url, "GET", "/api/v1/label/name/values", &[], "").unwrap();
         assert_eq!(names["data"].as_array().unwrap().len(), SERIES as usize, "{names}");
         check_lists(node);
+        check_export(node, batches, writes);
     }
     check_metrics(&cluster);
     check_reload(&cluster);

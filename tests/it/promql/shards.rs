@@ -10,8 +10,9 @@ use granary::{
     query::{
         AGGREGATE, CELLS, ExpressionLimits, GRAPHITE, OtherShards, PromqlRequest, PromqlValue,
         QueryError, QueryResources, READINGS, ReserveBytes, SERIES_COUNTS, Scheduler,
-        ShardsOfProject, aggregate_of_question, cells_of_question, graphite_of_question, promql,
-        readings_of_question, series_counts_of_shard,
+        ShardsOfProject, TSDB_STATUS, aggregate_of_question, cells_of_question,
+        graphite_of_question, promql, readings_of_question, series_counts_of_shard,
+        tsdb_status_of_shard,
     },
     store::Store,
 };
@@ -53,6 +54,7 @@ impl OtherShards for Others {
                 GRAPHITE => graphite_of_question(store, question, &limits),
                 READINGS => readings_of_question(store, question, &limits),
                 SERIES_COUNTS => series_counts_of_shard(store, &budget),
+                TSDB_STATUS => tsdb_status_of_shard(store, &limits),
                 other => Err(QueryError::Invalid(other.to_owned())),
             }?;
             assert!(reserve(answer.len()));

@@ -18,7 +18,10 @@ use crate::{
     query::{
         Budget, QueryError, SPARKLINES,
         messages::{damaged_answer, damaged_question, read_question, written},
-        wire::{count, put_count, put_text, put_value, take, text, value},
+        wire::{
+            count, has_element, put_count, put_element, put_end, put_text, put_value, take, text,
+            value,
+        },
     },
     store::Store,
 };
@@ -80,6 +83,7 @@ impl SparklineSums {
             if filled().next().is_none() {
                 continue;
             }
+            put_element(&mut out);
             put_text(host, &mut out);
             put_count(filled().count(), &mut out);
             for (slot, sum) in filled() {
@@ -87,6 +91,7 @@ impl SparklineSums {
                 put_sum(sum, &mut out);
             }
         }
+        put_end(&mut out);
         budget.reserve(out.capacity())?;
         Ok(out)
     }
@@ -143,7 +148,7 @@ impl Sums {
         budget: &Budget,
     ) -> Option<Result<(), QueryError>> {
         let slots = self.window.slots - self.from;
-        while !bytes.is_empty() {
+        while has_element(bytes)? {
             let host = text(bytes)?;
             let place = if let Some(place) = places.get(host) {
                 *place

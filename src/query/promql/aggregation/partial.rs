@@ -21,7 +21,7 @@ use crate::query::{
             series::{Series, Value},
         },
     },
-    wire::{count, labels, put_count, put_labels, put_value, take, value},
+    wire::{count, put_count, put_value, take, value},
 };
 
 /// An aggregation of numbers whose state can be sent. Native histograms are not supported.
@@ -217,7 +217,7 @@ impl<F: State> PartialAggregator for PartialFold<'_, F> {
     fn encode(self: Box<Self>, out: &mut Vec<u8>) -> Result<(), QueryError> {
         put_count(self.firsts.len(), out);
         for ((drop_metric, states), first) in self.folded.into_states().zip(&self.firsts) {
-            put_labels(first, out);
+            first.encode(out);
             out.push(u8::from(drop_metric));
             for state in states {
                 out.push(u8::from(state.is_some()));
@@ -232,7 +232,7 @@ impl<F: State> PartialAggregator for PartialFold<'_, F> {
     fn merge(&mut self, mut bytes: &[u8]) -> Option<Result<(), QueryError>> {
         let bytes = &mut bytes;
         for _ in 0..count(bytes)? {
-            let first = labels(bytes)?;
+            let first = Labels::decode(bytes)?;
             let [drop_metric] = take(bytes)?;
             let member = Series::new(first, drop_metric == 1, Vec::new());
             let states = match self.folded.states_of(&member) {
@@ -285,7 +285,7 @@ impl PartialAggregator for PartialPick<'_> {
         let series = Box::new(self.picked).finish()?;
         put_count(series.len(), out);
         for entry in series {
-            put_labels(&entry.labels, out);
+            entry.labels.encode(out);
             out.push(u8::from(entry.drop_metric));
             for value in entry.values {
                 put_value(value, out);
@@ -297,7 +297,7 @@ impl PartialAggregator for PartialPick<'_> {
     fn merge(&mut self, mut bytes: &[u8]) -> Option<Result<(), QueryError>> {
         let (bytes, steps) = (&mut bytes, self.context.steps.count);
         for _ in 0..count(bytes)? {
-            let labels = labels(bytes)?;
+            let labels = Labels::decode(bytes)?;
             let needed = labels.bytes() + size_of::<Series>() + steps * size_of::<f64>();
             if let Err(cause) = self.context.bounds.reserve(needed) {
                 return Some(Err(cause));

@@ -4,14 +4,14 @@ use granary::{
     model::{Kind, UnixMillis, graphite::Template},
     query::{
         Budget, ExpressionLimits, GraphiteStore, MatchOperator, ReadingsRequest, RenderRequest,
-        SeriesMatcher, TagsRequest, each_series, list_tags, newest_readings, series_counts,
-        time_zone, whole_pattern,
+        SeriesMatcher, TagsRequest, cardinality, each_series, list_tags, newest_readings,
+        series_counts, time_zone, whole_pattern,
     },
     store::Store,
 };
 use std::time::Duration;
 
-use super::{HOSTS, LIMITS, MINUTE, NOW, READINGS, SAMPLES_MS, SERIES_COUNTS, Split};
+use super::{HOSTS, LIMITS, MINUTE, NOW, READINGS, SAMPLES_MS, SERIES_COUNTS, Split, TSDB_STATUS};
 use crate::promql::DAY0;
 
 const LOOKBACK_MS: i64 = 1440 * MINUTE;
@@ -87,6 +87,25 @@ fn counts_of_shards_are_those_of_one_store() {
         assert_eq!(whole.series, 2 * HOSTS as u64);
         let answers = split.others.answers.lock();
         assert!(answers.iter().all(|(kind, _)| kind == SERIES_COUNTS));
+    }
+}
+
+#[test]
+fn the_largest_names_of_shards_are_those_of_one_store() {
+    let split = Split::of_hosts();
+    for count in [0, 1, 3, 100] {
+        let budget = split.resources.budget(Duration::from_secs(600));
+        let limits = ExpressionLimits { budget: &budget, ..LIMITS };
+        let text = |store: &Store, limits: &ExpressionLimits<'_>| {
+            serde_json::to_string(&cardinality(store, count, limits).unwrap()).unwrap()
+        };
+        split.others.answers.lock().clear();
+        let whole = text(split.whole.store(), &LIMITS);
+        assert_eq!(text(split.shards[0].store(), &limits), whole);
+        assert!(whole.contains(&format!(r#""numSeries":{}"#, 2 * HOSTS)), "{whole}");
+        assert!(count < 3 || whole.contains(r#"{"name":"dc=dc0","value":10}"#), "{whole}");
+        let answers = split.others.answers.lock();
+        assert!(answers.len() == 2 && answers.iter().all(|(kind, _)| kind == TSDB_STATUS));
     }
 }
 

@@ -7,12 +7,14 @@ use std::sync::Arc;
 use crate::{
     model::{Histogram, Kind},
     query::{
+        Labels, QueryError,
+        messages::damaged_answer,
         promql::value::{
             cells::TimedCell,
             histograms::TimedHistogram,
             range_vector::{CellMatrix, CellSeries},
         },
-        wire::{count, labels, number, put_count, put_labels, put_text, take, take_slice, text},
+        wire::{count, number, put_count, put_text, take, take_slice, text},
     },
 };
 
@@ -33,7 +35,7 @@ pub(super) fn encode(matrix: &CellMatrix, warnings: &[String], out: &mut Vec<u8>
     }
     put_count(matrix.series.len(), out);
     for series in &matrix.series {
-        put_labels(&series.labels, out);
+        series.labels.encode(out);
         let kinds = [series.kind, series.histogram_kind].map(Kind::code);
         out.extend([u8::from(series.drop_metric), kinds[0], kinds[1]]);
         out.extend(series.ended_at.to_le_bytes());
@@ -72,9 +74,37 @@ fn put_histogram(slot: &TimedHistogram, out: &mut Vec<u8>) {
     out.push(kind.map_or(u8::MAX, Kind::code));
 }
 
-/// Reads the cells and warnings of a shard; `None` when the bytes are not whole.
-pub(super) fn decode(mut bytes: &[u8]) -> Option<(CellMatrix, Vec<String>)> {
+/// Reads the cells and warnings of a shard. `reserve` is called with the memory of the labels and
+/// histograms of each series.
+///
+/// # Errors
+/// When the bytes are not whole, or `reserve` fails.
+pub(super) fn decode(
+    mut bytes: &[u8],
+    reserve: &mut dyn FnMut(usize) -> Result<(), QueryError>,
+) -> Result<(CellMatrix, Vec<String>), QueryError> {
     let bytes = &mut bytes;
+    let Head { warnings, finest_ms, widths, count } = head(bytes).ok_or_else(damaged_answer)?;
+    let mut all = Vec::new();
+    for _ in 0..count {
+        let one = series(bytes).ok_or_else(damaged_answer)?;
+        let histograms = one.histograms.iter().map(TimedHistogram::bytes).sum::<usize>();
+        reserve(2 * size_of::<CellSeries>() + one.labels.bytes() + histograms)?;
+        all.push(one);
+    }
+    Ok((CellMatrix { series: all, widths, finest_ms }, warnings))
+}
+
+/// The values before the series.
+struct Head {
+    warnings: Vec<String>,
+    finest_ms: i64,
+    widths: Vec<(i64, i64)>,
+    /// The number of series.
+    count: usize,
+}
+
+fn head(bytes: &mut &[u8]) -> Option<Head> {
     let mut warnings = Vec::new();
     for _ in 0..count(bytes)? {
         warnings.push(text(bytes)?.to_owned());
@@ -84,31 +114,31 @@ pub(super) fn decode(mut bytes: &[u8]) -> Option<(CellMatrix, Vec<String>)> {
     for _ in 0..count(bytes)? {
         widths.push((number(bytes)?, number(bytes)?));
     }
-    let mut series = Vec::new();
+    Some(Head { warnings, finest_ms, widths, count: count(bytes)? })
+}
+
+fn series(bytes: &mut &[u8]) -> Option<CellSeries> {
+    let labels = Labels::decode(bytes)?;
+    let [drop_metric, kind, histogram_kind] = take(bytes)?;
+    let kind = *Kind::ALL.get(usize::from(kind))?;
+    let histogram_kind = *Kind::ALL.get(usize::from(histogram_kind))?;
+    let ended_at = number(bytes)?;
+    let drop_metric = drop_metric == 1;
+    let (cells, counted) = (cells(bytes)?, cells(bytes)?);
+    let mut histograms = Vec::new();
     for _ in 0..count(bytes)? {
-        let labels = labels(bytes)?;
-        let [drop_metric, kind, histogram_kind] = take(bytes)?;
-        let kind = *Kind::ALL.get(usize::from(kind))?;
-        let histogram_kind = *Kind::ALL.get(usize::from(histogram_kind))?;
-        let ended_at = number(bytes)?;
-        let drop_metric = drop_metric == 1;
-        let (cells, counted) = (cells(bytes)?, cells(bytes)?);
-        let mut histograms = Vec::new();
-        for _ in 0..count(bytes)? {
-            histograms.push(histogram(bytes)?);
-        }
-        series.push(CellSeries {
-            labels,
-            drop_metric,
-            kind,
-            ended_at,
-            cells,
-            histogram_kind,
-            histograms,
-            counted,
-        });
+        histograms.push(histogram(bytes)?);
     }
-    Some((CellMatrix { series, widths, finest_ms }, warnings))
+    Some(CellSeries {
+        labels,
+        drop_metric,
+        kind,
+        ended_at,
+        cells,
+        histogram_kind,
+        histograms,
+        counted,
+    })
 }
 
 fn cells(bytes: &mut &[u8]) -> Option<Vec<TimedCell>> {
@@ -142,7 +172,6 @@ fn histogram(bytes: &mut &[u8]) -> Option<TimedHistogram> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::query::Labels;
 
     pub(in super::super) fn matrix(names: &[&str], value: f64) -> CellMatrix {
         let series = |name: &&str| CellSeries {
@@ -164,7 +193,13 @@ pub(super) mod tests {
         let stale = f64::from_bits(0x7ff0_0000_0000_0002);
         let mut bytes = Vec::new();
         encode(&matrix(&["a", "b"], stale), &["w".to_owned()], &mut bytes);
-        let (decoded, warnings) = decode(&bytes).unwrap();
+        let mut reserved = 0;
+        let (decoded, warnings) = decode(&bytes, &mut |bytes| {
+            reserved += bytes;
+            Ok(())
+        })
+        .unwrap();
+        assert!(reserved >= 2 * 3 * Histogram::empty(3).bytes(), "{reserved}");
         assert_eq!((warnings, decoded.widths), (vec!["w".to_owned()], vec![(0, 60_000)]));
         assert_eq!(decoded.series[1].labels.get("__name__"), "b");
         let cell = decoded.series[1].cells[0];
@@ -172,6 +207,9 @@ pub(super) mod tests {
         let slot = &decoded.series[1].histograms[0];
         assert_eq!((slot.last_at, slot.last.schema), (7, 3));
         assert_eq!(decoded.series[1].histogram_kind, Kind::GaugeHistogram);
-        assert!((0..bytes.len()).all(|length| decode(&bytes[..length]).is_none()));
+        let is_cut = |length: usize| decode(&bytes[..length], &mut |_| Ok(())).is_err();
+        assert!((0..bytes.len()).all(is_cut));
+        let refuse = &mut |_| Err(QueryError::Busy("no memory".to_owned()));
+        assert!(decode(&bytes, refuse).is_err());
     }
 }

@@ -21,7 +21,7 @@ use crate::{
     policy::query_plan::{Detail, Windows},
     query::{
         CELLS, ExpressionLimits, QueryError, SeriesMatcher,
-        messages::{damaged_answer, damaged_question, read_question, written},
+        messages::{damaged_question, read_question, written},
         promql::{
             context::bounds::Bounds,
             value::{
@@ -143,7 +143,7 @@ impl Selectors<'_> {
         let (own, answers) = budget.beside_shards(CELLS, &question, own)?;
         let mut matrices = vec![own];
         for answer in answers {
-            let (matrix, warnings) = decode(&answer).ok_or_else(damaged_answer)?;
+            let (matrix, warnings) = decode(&answer, &mut |bytes| self.bounds.reserve(bytes))?;
             self.notes.add_all(Annotations { warnings, infos: Vec::new() });
             let cells = matrix.series.iter().map(|series| series.cells.len()).sum();
             self.bounds.count_cells(cells)?;

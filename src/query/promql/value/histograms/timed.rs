@@ -35,6 +35,12 @@ impl TimedHistogram {
         Self { first_at: at, last_at: at, n: 1, total, first, last, kind: None }
     }
 
+    /// Returns the memory of histograms that no other slot shares.
+    pub(crate) fn bytes(&self) -> usize {
+        let histograms = [&self.total, &self.first, &self.last];
+        size_of::<Self>() + histograms.map(|histogram| histogram.bytes()).iter().sum::<usize>()
+    }
+
     /// Returns the histograms of a stored slot.
     pub(crate) fn of_slot(slot: HistogramSlot) -> Self {
         let (start, cell) = (slot.start.0, slot.cell);
