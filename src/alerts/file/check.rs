@@ -48,8 +48,8 @@ impl<'a> FileChecker<'a> {
     }
 
     pub(super) fn fault(&mut self, problem: impl Into<String>) {
-        let (file, location) = (self.file.to_owned(), self.location.clone());
-        self.faults.push(FileFault { file, location, problem: problem.into() });
+        let location = self.location.clone();
+        self.faults.push(FileFault { location, ..FileFault::of_file(self.file, problem) });
     }
 
     pub(super) fn length(&mut self, key: &str, text: Option<&str>) -> Option<i64> {
