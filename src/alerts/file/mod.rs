@@ -12,7 +12,7 @@ use super::RuleGroup;
 use crate::query::ExpressionLimits;
 use check::FileChecker;
 pub use check::is_label_name;
-use raw::RawFile;
+use raw::{RawFile, line_of};
 
 /// The maximum size of a rule file, in bytes.
 const FILE_BYTES_MAX: usize = 1 << 20;
@@ -39,7 +39,7 @@ impl FileFault {
 
     /// Returns the fault of a file that is not valid YAML, or has unknown keys.
     pub(super) fn of_yaml(file: &str, cause: &serde_saphyr::Error) -> Self {
-        let line = cause.location().map(|location| location.line()).filter(|line| *line > 0);
+        let line = cause.location().and_then(line_of);
         Self { line, ..Self::of_file(file, cause.to_string()) }
     }
 }
@@ -77,7 +77,11 @@ pub fn read_rules(
     let raw = read.map_err(|cause| vec![FileFault::of_yaml(file, &cause)])?;
     let mut checking = FileChecker::new(file, interval_ms, limits);
     let RawFile { groups, slos } = raw.unwrap_or_default();
-    let mut groups: Vec<_> = groups.into_iter().map(|group| checking.group(group)).collect();
+    let checked = groups.into_iter().map(|group| {
+        checking.line = group.line;
+        checking.group(group.value)
+    });
+    let mut groups: Vec<_> = checked.collect();
     groups.extend(checking.slos(slos));
     let faults = checking.into_faults();
     if faults.is_empty() { Ok(groups) } else { Err(faults) }
@@ -180,6 +184,28 @@ mod tests {
         assert!(
             read("groups:\n- name: g\n  interval: 500ms").unwrap_err().contains("whole seconds")
         );
+    }
+
+    #[test]
+    fn faults_have_the_line_of_their_group_rule_or_slo() {
+        let text = "groups:
+- name: g
+  interval: 5
+  rules:
+  - record: a
+    expr: up
+  - alert: B
+    expr: up ==
+- name: g
+slos:
+- {name: s, target: 200}
+";
+        let faults = read_rules("rules.yml", text, 60_000, &LIMITS).unwrap_err();
+        let lines: Vec<_> = faults.iter().map(|fault| fault.line).collect();
+        assert_eq!(lines[..3], [Some(2), Some(7), Some(9)], "{faults:?}");
+        assert!(lines[3..].iter().all(|line| *line == Some(11)) && lines.len() > 3, "{faults:?}");
+        let unknown = read_rules("rules.yml", "groups:\n- nam: g", 60_000, &LIMITS).unwrap_err();
+        assert_eq!(unknown[0].line, Some(2));
     }
 
     #[test]
