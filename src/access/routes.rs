@@ -39,6 +39,11 @@ const fn data(methods: &'static str, path: &'static str, right: Right) -> RouteR
     RouteRow { methods, path, right, audited: false }
 }
 
+/// Returns a row of requests that change nothing although they have a body.
+const fn check(methods: &'static str, path: &'static str, right: Right) -> RouteRow {
+    data(methods, path, right)
+}
+
 /// All routes.
 pub const ROUTES: &[RouteRow] = &[
     // The page and health checks.
@@ -160,6 +165,11 @@ pub const ROUTES: &[RouteRow] = &[
     row("DELETE", "/api/v1/senders", Right::Manage),
     row("POST", "/api/v1/admin/senders/remove", Right::Manage),
     row("POST", "/api/v1/receivers/test", Right::Manage),
+    row("GET", "/api/v1/rule-files", Right::Manage),
+    check("POST", "/api/v1/rule-files/check", Right::Manage),
+    row("GET PUT DELETE", "/api/v1/rule-files/{name}", Right::Manage),
+    row("GET PUT DELETE", "/api/v1/notifications", Right::Manage),
+    check("POST", "/api/v1/notifications/check", Right::Manage),
     row("GET POST", "/api/v1/access/keys", Right::Manage),
     row("DELETE", "/api/v1/access/keys/{id}", Right::Manage),
     row("POST", "/api/v1/access/keys/{id}/rotate", Right::Manage),

@@ -13,9 +13,10 @@ use crate::{
 
 /// Convert a data directory to the previous format, for an older release
 ///
-/// All samples, series and objects stay, except keys and users: the older release has no access
-/// control, so keep it on loopback. Preallocated documents without samples are removed; the older
-/// release preallocates again. Stop the daemon first. An interrupted run can be repeated.
+/// All samples, series and objects stay, except keys, users, and texts of rules and receivers: the
+/// older release has no access control, so keep it on loopback. Preallocated documents without
+/// samples are removed; the older release preallocates again. Stop the daemon first. An interrupted
+/// run can be repeated.
 #[derive(Debug, Args)]
 pub(super) struct DowngradeArgs {
     /// The data directory
@@ -49,9 +50,13 @@ pub(super) fn downgrade(args: &DowngradeArgs) -> anyhow::Result<ExitCode> {
             with_noun(users, "user")
         ),
     };
+    let texts = match report.texts {
+        0 => String::new(),
+        texts => format!(", and {} of rules and receivers", with_noun(texts, "saved text")),
+    };
     screen::print(&format!(
         "converted {} of {} from format {FORMAT_VERSION} to format {DOWNGRADE_VERSION}, \
-         removed {}{keys}",
+         removed {}{texts}{keys}",
         report.lowered,
         with_noun(report.files, "file"),
         with_noun(report.shells, "preallocated document")

@@ -57,7 +57,8 @@ impl SharedState {
     ) -> anyhow::Result<Self> {
         let hosts = known_hosts(settings, store, clock)?;
         let sources = settings.rule_sources(machine_name().as_deref());
-        let rules = KnownRules::open(sources, &settings.promql_settings(), metrics.clone());
+        let rules = KnownRules::open(store, sources, &settings.promql_settings(), metrics.clone());
+        let rules = rules.context("read the saved texts of rules")?;
         let silences = known_silences(store)?;
         let codes = KnownCodes::open(store).context("read the codes")?;
         let known = people.clone();

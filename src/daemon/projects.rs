@@ -65,7 +65,8 @@ fn project_parts(
     let hosts = known_hosts(settings, &store, clock)?;
     let sources = settings.rule_sources_of(name, machine_name().as_deref());
     let own_metrics = default.admin.metrics.for_project().context("register metrics")?;
-    let rules = KnownRules::open(sources, &settings.promql_settings(), own_metrics.clone());
+    let rules = KnownRules::open(&store, sources, &settings.promql_settings(), own_metrics.clone());
+    let rules = rules.context("read the saved texts of rules")?;
     let silences = known_silences(&store)?;
     let limits = query_limits(settings, name);
     let query = &mut parts.query;

@@ -9,7 +9,7 @@
 //! | handle | limit and overflow rule |
 //! |---|---|
 //! | posted alerts | 10,000 alerts and 16 MiB; others are refused and counted |
-//! | silences, keys, codes, users | one change at a time; others wait |
+//! | silences, keys, codes, users, texts of rules and receivers | one change at a time; others wait |
 //! | audit | 1,024 records of changes wait; further changes are refused |
 //! | snapshots | one at a time; others are refused |
 
@@ -53,8 +53,9 @@ pub use posted::KnownPostedAlerts;
 pub(crate) use records::{Records, fault_of};
 pub(crate) use rules::{ACKNOWLEDGEMENTS_MAX, AcknowledgeResult, LoadedRules};
 pub use rules::{
-    Acknowledge, AcknowledgeFault, GroupStatus, KnownRules, NotifiedGroup, ReadRules, RuleSet,
-    RuleSources, SourceFault, read_routing,
+    Acknowledge, AcknowledgeFault, AlertText, CheckedText, GroupStatus, KnownRules, NotifiedGroup,
+    ReadRules, RuleSet, RuleSources, SavedText, SourceFault, TEXT_BYTES_MAX, TextAnswer, TextFault,
+    TextFaultAnswer, TextsAnswer, read_routing,
 };
 pub use settings::{
     KeptSetting, KnownSettings, ReloadAnswer, ReloadRequest, SettingChange, SettingsAnswer,
@@ -63,6 +64,9 @@ pub use silences::{KnownSilences, SilencingFault};
 pub use snapshots::{SnapshotFault, SnapshotSettings, Snapshots};
 
 use crate::store::{ObjectRefusal, StoreError};
+
+/// The maximum length of the name of an object that people name, in bytes.
+const NAME_BYTES_MAX: usize = 64;
 
 /// The reason why an object is not shown or changed.
 #[derive(Debug, thiserror::Error)]
@@ -80,6 +84,15 @@ pub enum ObjectFault {
     /// The store cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+/// Checks the name of an object that people name, which is part of addresses.
+fn check_object_name(kind: &str, name: &str) -> Result<(), String> {
+    let is_plain = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'-';
+    if (1..=NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(is_plain) {
+        return Ok(());
+    }
+    Err(format!("{name:?} is not a {kind} name: use 1 to {NAME_BYTES_MAX} of a-z, 0-9 and -"))
 }
 
 /// Refuses a text that is too long or has control characters other than tabs and line breaks.

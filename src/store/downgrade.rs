@@ -51,6 +51,8 @@ pub struct DowngradeReport {
     pub keys: u64,
     /// The number of users that were removed.
     pub users: u64,
+    /// The number of texts of rules and receivers that were removed.
+    pub texts: u64,
 }
 
 /// Lowers all files of a data directory to [`DOWNGRADE_VERSION`]. No process may use it in the
@@ -88,6 +90,7 @@ pub fn downgrade(
             report.shells += removed.shells;
             report.keys += removed.keys;
             report.users += removed.users;
+            report.texts += removed.texts;
         }
     }
     Ok(report)
@@ -130,6 +133,7 @@ struct RemovedCounts {
     shells: u64,
     keys: u64,
     users: u64,
+    texts: u64,
 }
 
 /// A database file, which stores its format.
@@ -253,6 +257,8 @@ impl StoredFile {
                     objects::remove_all(txn, ObjectKind::Code)?;
                     removed.users = objects::remove_all(txn, ObjectKind::User)?;
                     objects::remove_all(txn, ObjectKind::Session)?;
+                    removed.texts = objects::remove_all(txn, ObjectKind::RuleText)?
+                        + objects::remove_all(txn, ObjectKind::ReceiversText)?;
                 }
             }
             FileKind::Partition => {

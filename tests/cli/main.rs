@@ -70,6 +70,7 @@ mod reload;
 mod remote_write;
 mod repair;
 mod replay;
+mod rule_texts;
 mod runaway;
 mod scraped_histograms;
 mod seeding;

@@ -30,13 +30,15 @@ pub(super) struct FileChecker<'a> {
     pub(super) limits: &'a ExpressionLimits<'a>,
     faults: Vec<FileFault>,
     pub(super) location: String,
+    /// The line of the group or rule in the file.
+    pub(super) line: Option<u64>,
     names: BTreeSet<String>,
 }
 
 impl<'a> FileChecker<'a> {
     pub(super) fn new(file: &'a str, interval_ms: i64, limits: &'a ExpressionLimits<'a>) -> Self {
         let (faults, location, names) = (Vec::new(), String::new(), BTreeSet::new());
-        Self { file, interval_ms, limits, faults, location, names }
+        Self { file, interval_ms, limits, faults, location, line: None, names }
     }
 
     pub(super) fn fault_count(&self) -> usize {
@@ -48,8 +50,8 @@ impl<'a> FileChecker<'a> {
     }
 
     pub(super) fn fault(&mut self, problem: impl Into<String>) {
-        let (file, location) = (self.file.to_owned(), self.location.clone());
-        self.faults.push(FileFault { file, location, problem: problem.into() });
+        let (location, line) = (self.location.clone(), self.line);
+        self.faults.push(FileFault { location, line, ..FileFault::of_file(self.file, problem) });
     }
 
     pub(super) fn length(&mut self, key: &str, text: Option<&str>) -> Option<i64> {
@@ -76,7 +78,9 @@ impl<'a> FileChecker<'a> {
         }
         let query_offset_ms = self.length("query_offset", raw.query_offset.as_deref());
         let mut rules: Vec<Rule> = Vec::new();
-        for (index, mut rule) in raw.rules.into_iter().enumerate() {
+        for (index, rule) in raw.rules.into_iter().enumerate() {
+            self.line = rule.line.or(self.line);
+            let mut rule = rule.value;
             let name = rule.alert.as_ref().or(rule.record.as_ref()).cloned().unwrap_or_default();
             self.location = format!("group {:?}, rule {} ({name})", raw.name, index + 1);
             for (label, value) in &raw.labels {

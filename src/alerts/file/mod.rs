@@ -12,7 +12,7 @@ use super::RuleGroup;
 use crate::query::ExpressionLimits;
 use check::FileChecker;
 pub use check::is_label_name;
-use raw::RawFile;
+use raw::{RawFile, line_of};
 
 /// The maximum size of a rule file, in bytes.
 const FILE_BYTES_MAX: usize = 1 << 20;
@@ -24,13 +24,29 @@ pub struct FileFault {
     pub file: String,
     /// The group and the rule; empty when the fault concerns the file.
     pub location: String,
+    /// The line, counted from 1, where it is known.
+    pub line: Option<u64>,
     /// The problem and its remedy.
     pub problem: String,
 }
 
+impl FileFault {
+    /// Returns a fault that concerns a whole file.
+    pub fn of_file(file: &str, problem: impl Into<String>) -> Self {
+        let (file, problem) = (file.to_owned(), problem.into());
+        Self { file, location: String::new(), line: None, problem }
+    }
+
+    /// Returns the fault of a file that is not valid YAML, or has unknown keys.
+    pub(super) fn of_yaml(file: &str, cause: &serde_saphyr::Error) -> Self {
+        let line = cause.location().and_then(line_of);
+        Self { line, ..Self::of_file(file, cause.to_string()) }
+    }
+}
+
 impl fmt::Display for FileFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { file, location, problem } = self;
+        let Self { file, location, problem, line: _ } = self;
         match location.as_str() {
             "" => write!(f, "{file}: {problem}"),
             location => write!(f, "{file}: {location}: {problem}"),
@@ -51,19 +67,21 @@ pub fn read_rules(
     interval_ms: i64,
     limits: &ExpressionLimits<'_>,
 ) -> Result<Vec<RuleGroup>, Vec<FileFault>> {
-    let fault =
-        |problem: String| FileFault { file: file.to_owned(), location: String::new(), problem };
     if text.len() > FILE_BYTES_MAX {
         let problem =
             format!("{} bytes exceed the limit of {FILE_BYTES_MAX}: split the file", text.len());
-        return Err(vec![fault(problem)]);
+        return Err(vec![FileFault::of_file(file, problem)]);
     }
     let options = serde_saphyr::options! { with_snippet: false };
     let read = serde_saphyr::from_str_with_options::<Option<RawFile>>(text, options);
-    let raw = read.map_err(|cause| vec![fault(cause.to_string())])?;
+    let raw = read.map_err(|cause| vec![FileFault::of_yaml(file, &cause)])?;
     let mut checking = FileChecker::new(file, interval_ms, limits);
     let RawFile { groups, slos } = raw.unwrap_or_default();
-    let mut groups: Vec<_> = groups.into_iter().map(|group| checking.group(group)).collect();
+    let checked = groups.into_iter().map(|group| {
+        checking.line = group.line;
+        checking.group(group.value)
+    });
+    let mut groups: Vec<_> = checked.collect();
     groups.extend(checking.slos(slos));
     let faults = checking.into_faults();
     if faults.is_empty() { Ok(groups) } else { Err(faults) }
@@ -166,6 +184,28 @@ mod tests {
         assert!(
             read("groups:\n- name: g\n  interval: 500ms").unwrap_err().contains("whole seconds")
         );
+    }
+
+    #[test]
+    fn faults_have_the_line_of_their_group_rule_or_slo() {
+        let text = "groups:
+- name: g
+  interval: 5
+  rules:
+  - record: a
+    expr: up
+  - alert: B
+    expr: up ==
+- name: g
+slos:
+- {name: s, target: 200}
+";
+        let faults = read_rules("rules.yml", text, 60_000, &LIMITS).unwrap_err();
+        let lines: Vec<_> = faults.iter().map(|fault| fault.line).collect();
+        assert_eq!(lines[..3], [Some(2), Some(7), Some(9)], "{faults:?}");
+        assert!(lines[3..].iter().all(|line| *line == Some(11)) && lines.len() > 3, "{faults:?}");
+        let unknown = read_rules("rules.yml", "groups:\n- nam: g", 60_000, &LIMITS).unwrap_err();
+        assert_eq!(unknown[0].line, Some(2));
     }
 
     #[test]

@@ -8,14 +8,34 @@ use serde::{
     Deserialize, Deserializer,
     de::{MapAccess, Visitor},
 };
+use serde_saphyr::{Location, Spanned};
+
+/// A value with its line, counted from 1, if the value is from a file.
+#[derive(Debug)]
+pub(super) struct Lined<T> {
+    pub(super) line: Option<u64>,
+    pub(super) value: T,
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Lined<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let Spanned { value, referenced, .. } = Spanned::deserialize(from)?;
+        Ok(Self { line: line_of(referenced), value })
+    }
+}
+
+/// Returns the line of a location, if it is known.
+pub(super) fn line_of(location: Location) -> Option<u64> {
+    Some(location.line()).filter(|line| *line > 0)
+}
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawFile {
     #[serde(default)]
-    pub(super) groups: Vec<RawGroup>,
+    pub(super) groups: Vec<Lined<RawGroup>>,
     #[serde(default)]
-    pub(super) slos: Vec<RawSlo>,
+    pub(super) slos: Vec<Lined<RawSlo>>,
 }
 
 /// A service level objective: a share of good events, in one of three forms.
@@ -49,7 +69,7 @@ pub(super) struct RawGroup {
     #[serde(default)]
     pub(super) labels: BTreeMap<String, String>,
     #[serde(default)]
-    pub(super) rules: Vec<RawRule>,
+    pub(super) rules: Vec<Lined<RawRule>>,
 }
 
 #[derive(Debug, Default, Deserialize)]

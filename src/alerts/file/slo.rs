@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use super::{
     check::{FileChecker, SEVERITY},
-    raw::{RawGroup, RawRule, RawSlo},
+    raw::{Lined, RawGroup, RawRule, RawSlo},
 };
 use crate::{
     alerts::{
@@ -64,13 +64,18 @@ impl BurnLimit {
 
 impl FileChecker<'_> {
     /// Expands the SLOs that have no fault.
-    pub(super) fn slos(&mut self, slos: Vec<RawSlo>) -> Vec<RuleGroup> {
+    pub(super) fn slos(&mut self, slos: Vec<Lined<RawSlo>>) -> Vec<RuleGroup> {
         self.location.clear();
+        self.line = None;
         if slos.len() > SLOS_MAX {
             self.fault(format!("more than {SLOS_MAX} SLOs: make two files"));
             return Vec::new();
         }
-        slos.into_iter().filter_map(|slo| self.slo(slo)).collect()
+        let checked = slos.into_iter().filter_map(|slo| {
+            self.line = slo.line;
+            self.slo(slo.value)
+        });
+        checked.collect()
     }
 
     fn slo(&mut self, raw: RawSlo) -> Option<RuleGroup> {
@@ -201,6 +206,7 @@ fn expanded(raw: RawSlo, errors: &str, window_ms: i64) -> RawGroup {
         )
     }));
     labels.insert(SLO.to_owned(), name.clone());
+    let rules = rules.into_iter().map(|value| Lined { line: None, value }).collect();
     RawGroup { name: format!("slo:{name}"), interval, labels, rules, ..RawGroup::default() }
 }
 

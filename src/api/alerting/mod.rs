@@ -1,5 +1,5 @@
 //! Alerts and silences over HTTP: Alertmanager's API v2 (github.com/prometheus/alertmanager,
-//! `api/v2/openapi.yaml`), acknowledgements, and tests of receivers.
+//! `api/v2/openapi.yaml`), acknowledgements, texts of rules and receivers, and tests of receivers.
 //!
 //! Must never know: how rules are evaluated, where silences are stored.
 
@@ -7,8 +7,10 @@ mod acknowledge;
 mod alerts;
 mod params;
 mod posted;
+mod receivers;
 mod silences;
 mod status;
+mod texts;
 mod trial;
 
 use actix_web::{
@@ -52,6 +54,15 @@ pub(super) fn routes(mut scope: Scope<'_, AlertingParts>) {
     scope.route(Method::POST, "/api/v1/alerts/ack", acknowledge::acknowledge);
     scope.route(Method::POST, "/api/v1/alerts/unack", acknowledge::withdraw);
     scope.route(Method::POST, "/api/v1/receivers/test", trial::test);
+    scope.route(Method::GET, "/api/v1/rule-files", texts::list);
+    scope.route(Method::POST, "/api/v1/rule-files/check", texts::check);
+    scope.route(Method::GET, "/api/v1/rule-files/{name}", texts::get);
+    scope.route(Method::PUT, "/api/v1/rule-files/{name}", texts::put);
+    scope.route(Method::DELETE, "/api/v1/rule-files/{name}", texts::delete);
+    scope.route(Method::POST, "/api/v1/notifications/check", receivers::check);
+    scope.route(Method::GET, "/api/v1/notifications", receivers::get);
+    scope.route(Method::PUT, "/api/v1/notifications", receivers::put);
+    scope.route(Method::DELETE, "/api/v1/notifications", receivers::delete);
 }
 
 /// Returns an error as Alertmanager writes it: a JSON string.

@@ -34,7 +34,8 @@ pub(super) async fn test(
     };
     drop(body);
     let Some(routing) = parts.rules.routing() else {
-        let message = "there are no receivers; set alerts.notifications to their file";
+        let message =
+            "there are no receivers; set alerts.notifications to their file, or save their text";
         return Ok(answer::error(StatusCode::NOT_FOUND, "no_receivers", message));
     };
     let Some(found) = routing.receivers.iter().find(|candidate| candidate.name == receiver) else {

@@ -2,13 +2,11 @@
 //!
 //! Must never know: dashboards, panels.
 
-use crate::kept::{ObjectFault, check_line};
+use crate::kept::{ObjectFault, check_line, check_object_name};
 
 /// The maximum lengths of texts, in bytes.
 pub(super) const TITLE_BYTES_MAX: usize = 200;
 pub(super) const NAME_BYTES_MAX: usize = 256;
-/// The maximum length of the name of a dashboard, in bytes.
-const DASHBOARD_NAME_BYTES_MAX: usize = 64;
 pub(super) const ID_BYTES_MAX: usize = 64;
 
 pub(super) type CheckResult = Result<(), ObjectFault>;
@@ -44,11 +42,5 @@ pub(super) fn check_optional_line(
 
 /// Checks the name of a dashboard, which is part of addresses.
 pub(in crate::kept) fn check_dashboard_name(name: &str) -> Result<(), String> {
-    let is_plain = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'-';
-    if (1..=DASHBOARD_NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(is_plain) {
-        return Ok(());
-    }
-    Err(format!(
-        "{name:?} is not a dashboard name: use 1 to {DASHBOARD_NAME_BYTES_MAX} of a-z, 0-9 and -"
-    ))
+    check_object_name("dashboard", name)
 }

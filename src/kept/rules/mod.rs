@@ -3,20 +3,34 @@
 //! Must never know: HTTP, the evaluation of rules.
 
 mod acknowledging;
+mod destination;
+mod editing;
+mod fault;
 mod firing;
 #[cfg(test)]
 mod fixtures;
+mod loading;
 mod notified;
 mod routing;
+mod set;
 mod sources;
 mod status;
+mod texts;
 
 pub(crate) use acknowledging::{ACKNOWLEDGEMENTS_MAX, AcknowledgeResult};
 pub use acknowledging::{Acknowledge, AcknowledgeFault};
+pub use editing::{
+    CheckedText, SavedText, TEXT_BYTES_MAX, TextAnswer, TextFault, TextFaultAnswer, TextsAnswer,
+};
+pub use fault::SourceFault;
+pub(crate) use loading::LoadedRules;
+pub use loading::ReadRules;
 pub use notified::NotifiedGroup;
 pub use routing::read_routing;
-pub use sources::{RuleSet, RuleSources, SourceFault};
+pub use set::RuleSet;
+pub use sources::RuleSources;
 pub use status::GroupStatus;
+pub use texts::AlertText;
 
 use std::{
     collections::BTreeMap,
@@ -29,16 +43,18 @@ use std::{
 use parking_lot::{Mutex, RwLock};
 
 use acknowledging::AcknowledgementQueue;
+use destination::warn_without_destination;
+use loading::fault_text;
 use status::notified;
 
 use crate::{
     alerts::{
-        Action, Alert, AlertDeliveries, AlertState, ExternalIdentity, GroupHistory, GroupState,
-        Routing, RuleGroup,
+        Alert, AlertDeliveries, AlertState, ExternalIdentity, GroupHistory, GroupState, Routing,
+        RuleGroup,
     },
-    clock::{Clock, SystemClock},
-    model::{UnixMillis, with_causes, with_noun},
+    model::with_noun,
     query::PromqlSettings,
+    store::{Store, StoreError},
     telemetry::Metrics,
 };
 
@@ -49,6 +65,9 @@ pub struct KnownRules(Arc<SharedRules>);
 #[derive(Debug)]
 struct SharedRules {
     metrics: Metrics,
+    store: Store,
+    /// Changes of texts hold this lock.
+    text_changes: Mutex<()>,
     loaded: RwLock<LoadedRules>,
     /// The results by the groups' IDs.
     statuses: RwLock<BTreeMap<String, Arc<GroupStatus>>>,
@@ -60,105 +79,41 @@ struct SharedRules {
     unlisted: AtomicUsize,
     /// The deliveries of firing alerts.
     deliveries: RwLock<Arc<AlertDeliveries>>,
-    /// The reason why the last load failed.
+    /// The reason why the last load of files failed.
     fault: Mutex<Option<String>>,
     acknowledgements: AcknowledgementQueue,
 }
 
-/// Rules that were read and can be used.
-#[derive(Debug)]
-pub struct ReadRules {
-    sources: Arc<RuleSources>,
-    set: Arc<RuleSet>,
-}
-
-impl ReadRules {
-    /// Returns the number of rules.
-    pub fn count(&self) -> usize {
-        count(&self.set) as usize
-    }
-}
-
-/// The rules of the last load.
-#[derive(Debug, Clone)]
-pub(crate) struct LoadedRules {
-    pub(crate) set: Arc<RuleSet>,
-    sources: Arc<RuleSources>,
-    /// A number that changes with each load.
-    pub(crate) generation: u64,
-    /// The time of the load.
-    read_at: UnixMillis,
-}
-
 impl KnownRules {
-    /// Loads the rules. An unusable file is skipped: a typo must not stop a store.
-    pub fn open(sources: RuleSources, promql: &PromqlSettings, metrics: Metrics) -> Self {
-        let (set, fault) = sources.read_usable(promql);
-        if let Some(cause) = &fault {
-            let cause: &dyn std::error::Error = cause;
-            tracing::error!(cause, "cannot use all rule files; the others are used");
-        }
-        warn_without_destination(&sources, &set);
-        let set = Arc::new(set);
-        metrics.rules_reload_failed.set(i64::from(fault.is_some()));
-        metrics.rules.set(count(&set));
-        let fault = Mutex::new(fault.map(|cause| with_causes(&cause)));
-        let loaded = RwLock::new(LoadedRules {
-            set,
-            sources: Arc::new(sources),
-            generation: 1,
-            read_at: SystemClock.now(),
-        });
-        Self(Arc::new(SharedRules {
-            fault,
+    /// Loads the rules of files and of a store's texts. An unusable file or text is skipped: a typo
+    /// must not stop a store.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn open(
+        store: &Store,
+        sources: RuleSources,
+        promql: &PromqlSettings,
+        metrics: Metrics,
+    ) -> Result<Self, StoreError> {
+        let (loaded, fault) = LoadedRules::open(store, sources, promql)?;
+        warn_without_destination(&loaded.parts.sources, &loaded.set);
+        metrics.rules.set(loaded.count() as i64);
+        let known = Self(Arc::new(SharedRules {
+            fault: Mutex::default(),
             metrics,
-            loaded,
+            store: store.clone(),
+            text_changes: Mutex::default(),
+            loaded: RwLock::new(loaded),
             statuses: RwLock::default(),
             unread: RwLock::default(),
             notified_changes: AtomicU64::default(),
             unlisted: AtomicUsize::default(),
             deliveries: RwLock::default(),
             acknowledgements: AcknowledgementQueue::default(),
-        }))
-    }
-
-    /// Reads the rules of the sources without using them.
-    ///
-    /// # Errors
-    /// The rules are unusable.
-    pub fn read(
-        &self,
-        sources: RuleSources,
-        promql: &PromqlSettings,
-    ) -> Result<ReadRules, SourceFault> {
-        let set = sources.read(promql)?;
-        Ok(ReadRules { sources: Arc::new(sources), set: Arc::new(set) })
-    }
-
-    /// Notes the outcome of the last reload: the reason why it failed, if it did.
-    pub fn note_reload(&self, fault: Option<String>) {
-        self.0.metrics.rules_reload_failed.set(i64::from(fault.is_some()));
-        *self.0.fault.lock() = fault;
-    }
-
-    /// Replaces the rules with those that were read.
-    pub fn replace(&self, read: ReadRules) {
-        let ReadRules { sources, set } = read;
-        let rules = count(&set);
-        self.0.metrics.rules.set(rules);
-        tracing::info!(groups = set.groups.len(), rules, "loaded the rules");
-        warn_without_destination(&sources, &set);
-        let mut loaded = self.0.loaded.write();
-        let (generation, read_at) = (loaded.generation + 1, SystemClock.now());
-        *loaded = LoadedRules { set, sources, generation, read_at };
-        drop(loaded);
-        self.note_change();
-    }
-
-    /// Returns the reason why firing alerts notify nobody, if there is one.
-    pub fn no_receiver(&self) -> Option<String> {
-        let loaded = self.loaded();
-        no_receiver(&loaded.sources, &loaded.set)
+        }));
+        known.note_reload(fault_text(fault));
+        Ok(known)
     }
 
     /// Records the number of firing alerts that messages only count.
@@ -192,23 +147,9 @@ impl KnownRules {
         reports.map(|(report, _)| report.left_out).sum()
     }
 
-    /// Returns the reason why some rule files are not in use, if there is one.
-    pub fn fault(&self) -> Option<String> {
-        self.0.fault.lock().clone()
-    }
-
-    /// Returns the time at which the current rules were loaded.
-    pub fn read_at(&self) -> UnixMillis {
-        self.0.loaded.read().read_at
-    }
-
     /// Returns the address and the labels that messages contain.
     pub fn external(&self) -> Arc<ExternalIdentity> {
-        self.0.loaded.read().sources.external.clone()
-    }
-
-    pub(crate) fn loaded(&self) -> LoadedRules {
-        self.0.loaded.read().clone()
+        self.0.loaded.read().parts.sources.external.clone()
     }
 
     /// Acknowledges alerts, durably; returns the number of alerts with the labels.
@@ -304,37 +245,5 @@ impl KnownRules {
         let found = set.groups.iter().map(status).collect();
         drop(statuses);
         (set, found)
-    }
-}
-
-fn count(set: &RuleSet) -> i64 {
-    set.groups.iter().map(|group| group.rules.len() as i64).sum()
-}
-
-/// Returns the reason why firing alerts of these rules notify nobody, if there is one.
-fn no_receiver(sources: &RuleSources, set: &RuleSet) -> Option<String> {
-    let rules = set.groups.iter().flat_map(|group| &group.rules);
-    let alerting = rules.filter(|rule| matches!(rule.action, Action::Alert(_))).count();
-    let has_integrations = set.routing.as_ref().is_some_and(|routing| routing.has_integrations());
-    (alerting > 0 && !has_integrations && !sources.has_alertmanagers).then(|| {
-        let remedy = match (&sources.notifications, &set.routing) {
-            (Some(_), None) => "fix the file in alerts.notifications",
-            (Some(_), Some(_)) => {
-                "add an integration to the receivers in the file in alerts.notifications"
-            }
-            (None, _) => {
-                "name receivers in a file, as in deploy/notifications.yml, set \
-                 alerts.notifications to its path and reload; or name Alertmanagers \
-                 in alerts.alertmanagers"
-            }
-        };
-        let rules = if alerting == 1 { "rule has alerts" } else { "rules have alerts" };
-        format!("{alerting} {rules}, but notifications have no destination: {remedy}")
-    })
-}
-
-fn warn_without_destination(sources: &RuleSources, set: &RuleSet) {
-    if let Some(reason) = no_receiver(sources, set) {
-        tracing::warn!(reason, "firing alerts notify nobody");
     }
 }

@@ -20,14 +20,10 @@ const TEMPLATE_FILES_MAX: usize = 100;
 /// All faults in these files.
 pub fn read_routing(path: &Path) -> Result<Routing, Vec<FileFault>> {
     let file = path.to_string_lossy();
-    let fault = |problem: String| FileFault {
-        file: file.clone().into_owned(),
-        location: String::new(),
-        problem,
-    };
+    let fault = |problem: String| FileFault::of_file(&file, problem);
     let text = bounded_text(path).map_err(|cause| vec![fault(cause.to_string())])?;
     let folder = path.parent().unwrap_or(Path::new(""));
-    let mut routing = check_routing(&file, folder, &text)?;
+    let mut routing = check_routing(&file, Some(folder), &text)?;
     let mut faults = Vec::new();
     for pattern in std::mem::take(&mut routing.templates) {
         match templates(folder, &pattern) {
@@ -38,17 +34,28 @@ pub fn read_routing(path: &Path) -> Result<Routing, Vec<FileFault>> {
     if routing.templates.iter().map(String::len).sum::<usize>() > FILE_BYTES_MAX {
         faults.push(fault(format!("templates have more than {FILE_BYTES_MAX} bytes")));
     }
-    if faults.is_empty() {
-        match MessageTemplates::new(&routing.templates) {
-            Ok(templates) => {
-                faults.extend(routing.texts().into_iter().filter_map(|(location, text)| {
-                    let problem = templates.check(text).err()?;
-                    Some(FileFault { location, ..fault(problem) })
-                }));
-            }
-            Err(problem) => faults.push(fault(format!("templates: {problem}"))),
-        }
-    }
+    if faults.is_empty() { with_checked_texts(&file, routing) } else { Err(faults) }
+}
+
+/// Reads a text of receivers that is not from a file, so it may not name files or commands. `name`
+/// is its name in faults.
+///
+/// # Errors
+/// All faults of the text.
+pub(super) fn read_receivers(name: &str, text: &str) -> Result<Routing, Vec<FileFault>> {
+    with_checked_texts(name, check_routing(name, None, text)?)
+}
+
+/// Checks the templates of messages.
+fn with_checked_texts(file: &str, routing: Routing) -> Result<Routing, Vec<FileFault>> {
+    let fault = |problem: String| FileFault::of_file(file, problem);
+    let templates = MessageTemplates::new(&routing.templates)
+        .map_err(|problem| vec![fault(format!("templates: {problem}"))])?;
+    let faults = routing.texts().into_iter().filter_map(|(location, text)| {
+        let problem = templates.check(text).err()?;
+        Some(FileFault { location, ..fault(problem) })
+    });
+    let faults: Vec<_> = faults.collect();
     if faults.is_empty() { Ok(routing) } else { Err(faults) }
 }
 

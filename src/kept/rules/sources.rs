@@ -6,14 +6,18 @@
 use std::{
     collections::BTreeSet,
     fs,
-    io::{self, Read},
+    io::Read,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::routing::{bounded_text, read_routing};
+use super::{
+    fault::SourceFault,
+    routing::{bounded_text, read_routing},
+    set::{RuleSet, check_count, check_limits, count_rules, repeated_slos},
+};
 use crate::{
     alerts::{ExternalIdentity, FileFault, Routing, RuleGroup, read_rules},
     query::{Budget, PromqlSettings},
@@ -21,14 +25,8 @@ use crate::{
 
 /// The maximum number of rule files.
 const FILES_MAX: usize = 1000;
-/// The maximum number of groups in all files.
-const GROUPS_MAX: usize = 1000;
-/// The maximum number of rules in all files.
-const RULES_MAX: usize = 10_000;
 /// The number of bytes of a file that its digest covers.
 const DIGESTED_BYTES_MAX: u64 = 16 << 20;
-/// The maximum number of faults in a message.
-const FAULTS_SHOWN: usize = 20;
 
 /// The sources of rules.
 #[derive(Debug, Clone, Default)]
@@ -46,66 +44,17 @@ pub struct RuleSources {
     pub has_alertmanagers: bool,
 }
 
-/// The rules of all files.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct RuleSet {
-    /// The groups, in order of the files' names.
-    pub groups: Vec<RuleGroup>,
-    /// The routing tree.
-    pub routing: Option<Arc<Routing>>,
+/// The rules of files, before stored texts are added.
+#[derive(Debug, Default)]
+pub(super) struct FileRules {
+    /// The files, by name.
+    pub(super) files: BTreeSet<PathBuf>,
+    pub(super) groups: Vec<RuleGroup>,
+    pub(super) routing: Option<Routing>,
     /// The files and folders that are skipped because they are unusable.
-    pub unread: Vec<PathBuf>,
-}
-
-impl RuleSet {
-    /// Returns true when groups of a file may be missing because it was skipped.
-    pub fn is_unread(&self, file: &str) -> bool {
-        self.unread.iter().any(|path| Path::new(file).starts_with(path))
-    }
-}
-
-/// The reason why the rules are unusable.
-#[derive(Debug, thiserror::Error)]
-pub enum SourceFault {
-    /// A path is not a valid pattern.
-    #[error("alerts.rules: {path:?} is not a valid pattern: {problem}")]
-    Pattern {
-        /// The path.
-        path: String,
-        /// The problem, with its remedy.
-        problem: String,
-    },
-    /// A file cannot be read.
-    #[error("read the rule file {path}")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        #[source]
-        cause: io::Error,
-    },
-    /// There are too many files, groups or rules.
-    #[error("{count} {what} exceed the limit of {limit}: leave some out")]
-    TooMany {
-        /// The number of items.
-        count: usize,
-        /// The kind of item.
-        what: &'static str,
-        /// The maximum number.
-        limit: usize,
-    },
-    /// The files contain invalid rules.
-    #[error("{}", fault_lines(.0))]
-    Rules(Vec<FileFault>),
-}
-
-fn fault_lines(faults: &[FileFault]) -> String {
-    let lines = faults.iter().take(FAULTS_SHOWN).map(FileFault::to_string);
-    let mut lines: Vec<_> = lines.collect();
-    if faults.len() > FAULTS_SHOWN {
-        lines.push(format!("and {} more", faults.len() - FAULTS_SHOWN));
-    }
-    lines.join("\n")
+    pub(super) unread: Vec<PathBuf>,
+    /// The faults of unusable files.
+    pub(super) faults: Vec<FileFault>,
 }
 
 impl RuleSources {
@@ -122,33 +71,39 @@ impl RuleSources {
     /// Loads the usable files, and returns the faults of the others. Above a limit, nothing is
     /// usable.
     pub fn read_usable(&self, promql: &PromqlSettings) -> (RuleSet, Option<SourceFault>) {
-        let (mut fault, mut unread) = (None, Vec::new());
-        let files = self.files(&mut fault, &mut unread);
+        let (FileRules { groups, routing, unread, .. }, fault) = self.read_files(promql);
+        (RuleSet { groups, routing: routing.map(Arc::new), unread }, fault)
+    }
+
+    /// Loads the usable files, without the texts, and returns the first fault of the others.
+    pub(super) fn read_files(&self, promql: &PromqlSettings) -> (FileRules, Option<SourceFault>) {
+        let (mut fault, mut found) = (None, FileRules::default());
+        let files = self.files(&mut fault, &mut found.unread);
         let limits = promql.limits(&Budget::UNLIMITED);
-        let (mut groups, mut faults) = (Vec::new(), Vec::new());
-        for path in files {
-            match bounded_text(&path) {
+        let mut faults = Vec::new();
+        for path in &files {
+            let name = path.to_string_lossy();
+            let text = match bounded_text(path) {
+                Ok(text) => text,
                 Err(cause) => {
-                    unread.push(path.clone());
-                    fault.get_or_insert(SourceFault::Read { path, cause });
+                    found.unread.push(path.clone());
+                    found
+                        .faults
+                        .push(FileFault::of_file(&name, format!("cannot read it: {cause}")));
+                    fault.get_or_insert(SourceFault::Read { path: path.clone(), cause });
+                    continue;
                 }
-                Ok(text) => {
-                    let name = path.to_string_lossy();
-                    match read_rules(&name, &text, self.interval_ms, &limits) {
-                        Ok(file_groups) => {
-                            let repeated = repeated_slos(&groups, &file_groups);
-                            if repeated.is_empty() {
-                                groups.extend(file_groups);
-                            } else {
-                                faults.extend(repeated);
-                                unread.push(path);
-                            }
-                        }
-                        Err(file_faults) => {
-                            faults.extend(file_faults);
-                            unread.push(path);
-                        }
-                    }
+            };
+            let read = read_rules(&name, &text, self.interval_ms, &limits);
+            let read = read.and_then(|groups| match repeated_slos(&found.groups, &groups) {
+                repeated if repeated.is_empty() => Ok(groups),
+                repeated => Err(repeated),
+            });
+            match read {
+                Ok(groups) => found.groups.extend(groups),
+                Err(file_faults) => {
+                    faults.extend(file_faults);
+                    found.unread.push(path.clone());
                 }
             }
         }
@@ -157,17 +112,17 @@ impl RuleSources {
             faults.extend(routing_faults);
             None
         });
-        let routing = routing.map(|tree| tree.linking_to(&self.external.url));
-        let rules = groups.iter().map(|group| group.rules.len()).sum();
-        let within_limits = check_count(groups.len(), "groups of rules", GROUPS_MAX)
-            .and_then(|()| check_count(rules, "rules", RULES_MAX));
-        if let Err(cause) = within_limits {
-            return (RuleSet { unread: any_file(), ..RuleSet::default() }, Some(cause));
+        found.routing = routing.map(|routing| routing.linking_to(&self.external.url));
+        if let Err(cause) = check_limits(found.groups.len(), count_rules(&found.groups)) {
+            let unread = any_file();
+            return (FileRules { files, unread, ..FileRules::default() }, Some(cause));
         }
+        found.files = files;
+        found.faults.extend(faults.iter().cloned());
         if !faults.is_empty() {
             fault.get_or_insert(SourceFault::Rules(faults));
         }
-        (RuleSet { groups, routing: routing.map(Arc::new), unread }, fault)
+        (found, fault)
     }
 
     /// Returns a digest of all files, by which nodes of a cluster compare their rules. Folders do not
@@ -233,19 +188,6 @@ impl RuleSources {
     }
 }
 
-/// Returns a fault for each SLO that an earlier file declares too: both would write the same
-/// series.
-fn repeated_slos(earlier: &[RuleGroup], groups: &[RuleGroup]) -> Vec<FileFault> {
-    let with_slo = groups.iter().filter_map(|group| Some((group, group.slo()?)));
-    let repeated = with_slo.filter_map(|(group, slo)| {
-        let first = earlier.iter().find(|other| other.slo() == Some(slo))?;
-        let problem = format!("{} declares it too; choose another name", first.file);
-        let location = format!("slo {slo:?}");
-        Some(FileFault { file: group.file.clone(), location, problem })
-    });
-    repeated.collect()
-}
-
 /// Returns the prefix of every file's name: any file may have been skipped.
 fn any_file() -> Vec<PathBuf> {
     vec![PathBuf::new()]
@@ -280,10 +222,6 @@ fn matching(pattern: &str) -> Result<Vec<PathBuf>, SourceFault> {
         }
     }
     Ok(files)
-}
-
-fn check_count(count: usize, what: &'static str, limit: usize) -> Result<(), SourceFault> {
-    if count > limit { Err(SourceFault::TooMany { count, what, limit }) } else { Ok(()) }
 }
 
 #[cfg(test)]

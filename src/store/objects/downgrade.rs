@@ -15,8 +15,8 @@ use crate::{
 };
 
 /// The kinds of objects that people make.
-const MADE_BY_PEOPLE: [ObjectKind; 3] =
-    [ObjectKind::Dashboard, ObjectKind::Annotation, ObjectKind::Silence];
+const MADE_BY_PEOPLE: [ObjectKind; 4] =
+    [ObjectKind::Dashboard, ObjectKind::Annotation, ObjectKind::Silence, ObjectKind::RuleText];
 
 /// Returns a project other than `default` that has objects of people.
 pub(crate) fn project_with_objects(txn: &ReadTransaction) -> Result<Option<String>, StoreError> {

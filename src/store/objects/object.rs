@@ -46,6 +46,10 @@ pub enum ObjectKind {
     User,
     /// A session of a user; its name is the digest of its cookie.
     Session,
+    /// A text of rules, in the format of rule files.
+    RuleText,
+    /// The text of the receivers, in the format of notification files.
+    ReceiversText,
 }
 
 impl ObjectKind {

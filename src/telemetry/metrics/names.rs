@@ -151,7 +151,10 @@ pub const METRIC_NAMES: [(&str, &str); 107] = [
     ("granary_config_reload_failures_total", "Failed reloads of the settings"),
     ("granary_near_metric_names_total", "New metrics that may be typos of known ones"),
     ("granary_rules", "Evaluated rules"),
-    ("granary_rules_reload_failed", "1 when the last reload of the rule files failed"),
+    (
+        "granary_rules_reload_failed",
+        "1 when the last reload of the rule files failed, or a saved text of rules is not in use",
+    ),
     ("granary_rule_evaluations_total", "Evaluations of rules"),
     ("granary_rule_evaluation_failures_total", "Failed evaluations of rules"),
     ("granary_rule_group_evaluations_missed_total", "Skipped evaluations of groups"),

@@ -123,6 +123,9 @@ fn a_web_page_of_another_site_changes_nothing() {
         ("POST", "/write", "a value=2".to_owned()),
         ("PUT", "/api/v1/dashboards/mine", String::new()),
         ("DELETE", "/api/v1/dashboards/mine?version=1", String::new()),
+        ("PUT", "/api/v1/rule-files/mine", json!({ "text": "" }).to_string()),
+        ("DELETE", "/api/v1/rule-files/mine?version=1", String::new()),
+        ("PUT", "/api/v1/notifications", json!({ "text": "" }).to_string()),
         ("POST", "/api/v1/annotations", json!({ "text": "x" }).to_string()),
         ("DELETE", "/api/v1/annotations/000000000000001-000000", String::new()),
     ];
@@ -158,7 +161,7 @@ fn a_web_page_of_another_site_changes_nothing() {
     let listed = daemon.query(&["series"]);
     assert_eq!(listed["total"], 1, "{listed}");
     let metrics = daemon.metrics();
-    assert!(metrics.contains("granary_requests_refused_total{reason=\"origin\"} 55"), "{metrics}");
+    assert!(metrics.contains("granary_requests_refused_total{reason=\"origin\"} 70"), "{metrics}");
 }
 
 #[test]

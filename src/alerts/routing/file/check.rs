@@ -5,7 +5,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use super::raw::{
@@ -35,7 +35,8 @@ const ALL_LABELS: &str = "...";
 /// Checks one file.
 pub(super) struct FileChecker<'a> {
     file: &'a str,
-    pub(super) folder: &'a Path,
+    /// The folder of the file; `None` for a text that may not name files or commands.
+    folder: Option<&'a Path>,
     pub(super) global: RawGlobal,
     faults: Vec<FileFault>,
     pub(super) location: String,
@@ -46,7 +47,7 @@ pub(super) struct FileChecker<'a> {
 }
 
 impl<'a> FileChecker<'a> {
-    pub(super) fn new(file: &'a str, folder: &'a Path) -> Self {
+    pub(super) fn new(file: &'a str, folder: Option<&'a Path>) -> Self {
         Self {
             file,
             folder,
@@ -65,8 +66,25 @@ impl<'a> FileChecker<'a> {
     }
 
     pub(super) fn fault(&mut self, problem: impl Into<String>) {
-        let (file, location) = (self.file.to_owned(), self.location.clone());
-        self.faults.push(FileFault { file, location, problem: problem.into() });
+        let location = self.location.clone();
+        self.faults.push(FileFault { location, ..FileFault::of_file(self.file, problem) });
+    }
+
+    /// Returns the path of a file that the value of a key names.
+    pub(super) fn named_file(&mut self, key: &str, file: &Path) -> PathBuf {
+        self.check_is_file(key, "name files of the daemon's machine");
+        self.folder.map(|folder| folder.join(file)).unwrap_or_default()
+    }
+
+    /// Adds a fault when the text is not a file, whose author could otherwise act as the operator
+    /// of the machine.
+    pub(super) fn check_is_file(&mut self, key: &str, forbidden: &str) {
+        if self.folder.is_none() {
+            self.fault(format!(
+                "{key}: receivers that are edited on the page cannot {forbidden}: use a file, \
+                 which alerts.notifications names"
+            ));
+        }
     }
 
     fn check_count(&mut self, count: usize, items: &str, limit: usize) {
@@ -84,6 +102,9 @@ impl<'a> FileChecker<'a> {
             self.interval(interval);
         }
         self.location = String::new();
+        if !raw.templates.is_empty() {
+            self.check_is_file("templates", "name files of the daemon's machine");
+        }
         let intervals = self.intervals.len();
         self.check_count(intervals, "time intervals", ENTRIES_MAX);
         self.check_count(raw.receivers.len(), "receivers", RECEIVERS_MAX);

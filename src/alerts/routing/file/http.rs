@@ -37,7 +37,7 @@ const RESERVED: [&str; 9] = [
 /// With all faults.
 pub fn read_http<'de, D: Deserializer<'de>>(from: D) -> Result<Http, D::Error> {
     let raw = RawHttp::deserialize(from)?;
-    let mut checker = FileChecker::new("", Path::new(""));
+    let mut checker = FileChecker::new("", Some(Path::new("")));
     let http = checker.http(Some(raw));
     let faults: Vec<_> = checker.into_faults().into_iter().map(|fault| fault.problem).collect();
     if faults.is_empty() { Ok(http) } else { Err(D::Error::custom(faults.join("; "))) }
@@ -79,7 +79,7 @@ impl FileChecker<'_> {
     }
 
     pub(super) fn tls(&mut self, raw: RawTls) -> Tls {
-        let ca_file = raw.ca_file.map(|file| self.folder.join(file));
+        let ca_file = raw.ca_file.map(|file| self.named_file("ca_file", &file));
         Tls { ca_file, insecure_skip_verify: raw.insecure_skip_verify }
     }
 
@@ -93,8 +93,10 @@ impl FileChecker<'_> {
                 self.fault(format!("http_headers: {name:?} cannot be set"));
             }
             let texts = header.values.into_iter().chain(header.secrets).map(Secret::Text);
-            let files = header.files.into_iter().map(|file| Secret::File(self.folder.join(file)));
-            let values: Vec<_> = texts.chain(files).collect();
+            let mut values: Vec<_> = texts.collect();
+            for file in header.files {
+                values.push(Secret::File(self.named_file("http_headers: files", &file)));
+            }
             if values.is_empty() {
                 self.fault(format!("http_headers: {name:?} has none of values, secrets, files"));
             }
@@ -115,7 +117,7 @@ impl FileChecker<'_> {
     ) -> Secret {
         match (text.filter(|text| !text.is_empty()), file) {
             (Some(text), None) => Secret::Text(text),
-            (None, Some(file)) => Secret::File(self.folder.join(file)),
+            (None, Some(file)) => Secret::File(self.named_file(&format!("{key}_file"), &file)),
             (Some(_), Some(_)) => {
                 self.fault(format!("{key} and {key}_file: set only one of them"));
                 Secret::Text(String::new())

@@ -207,6 +207,7 @@ impl FileChecker<'_> {
     }
 
     fn command(&mut self, raw: RawCommand) -> ReadTarget {
+        self.check_is_file("command", "run commands");
         if raw.command.first().is_none_or(String::is_empty) {
             self.fault("command names no program");
         }

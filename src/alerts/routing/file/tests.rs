@@ -60,7 +60,7 @@ receivers:
 ";
 
 fn read(text: &str) -> Result<Routing, String> {
-    check_routing("notifications.yml", Path::new("/etc/granary"), text)
+    check_routing("notifications.yml", Some(Path::new("/etc/granary")), text)
         .map_err(|faults| faults.iter().map(FileFault::to_string).collect::<Vec<_>>().join("\n"))
 }
 

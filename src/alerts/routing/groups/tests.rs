@@ -218,7 +218,7 @@ fn a_new_receiver_gets_all_alerts_and_an_alert_that_changes_groups_has_not_ended
     let earlier = world.groups.pending_notifications(&world.routing)[0].clone();
     let text = "route: {receiver: boss, group_wait: 30s, group_interval: 1m}\n\
                 receivers:\n- name: boss\n  webhook_configs: [{url: 'http://y'}]\n";
-    let other = check_routing("notifications.yml", Path::new(""), text).unwrap();
+    let other = check_routing("notifications.yml", Some(Path::new("")), text).unwrap();
     let (message, _) = world.groups.message(&world.routing, &earlier).unwrap();
     reload(&mut world, other);
     world.step();
@@ -228,7 +228,7 @@ fn a_new_receiver_gets_all_alerts_and_an_alert_that_changes_groups_has_not_ended
     assert_eq!(world.deliver_all(), [("boss".to_owned(), (names("b"), names("a")))]);
     // With another `group_by`, each alert is in a group of its own.
     let text = text.replace("group_wait", "group_by: [alertname], group_wait");
-    reload(&mut world, check_routing("notifications.yml", Path::new(""), &text).unwrap());
+    reload(&mut world, check_routing("notifications.yml", Some(Path::new("")), &text).unwrap());
     let messages: Vec<_> = world.run(200_000).into_iter().map(|(_, content)| content).collect();
     assert_eq!(messages, [(names("b"), names(""))]);
 }

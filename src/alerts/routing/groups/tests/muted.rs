@@ -10,7 +10,8 @@ fn inhibition_and_mute_times_silence_a_group_and_continuing_alerts_are_sent_afte
                 time_intervals: [{name: night, time_intervals: [{times: [{start_time: '00:00', \
                 end_time: '00:30'}]}]}]\n";
     let text = format!("route: {{receiver: one, group_by: [alertname]{more}}}\n{text}");
-    let mut world = World::new(check_routing("notifications.yml", Path::new(""), &text).unwrap());
+    let mut world =
+        World::new(check_routing("notifications.yml", Some(Path::new("")), &text).unwrap());
     // 1970-01-01T00:16:40Z.
     world.fire("a");
     world.fire("b");

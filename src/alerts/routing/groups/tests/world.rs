@@ -14,14 +14,14 @@ pub(super) fn routing(more: &str, send_resolved: bool) -> Routing {
          receivers:\n- name: one\n  webhook_configs: [{{url: 'http://x', send_resolved: {send_resolved}}}]\n\
          - name: boss\n  webhook_configs: [{{url: 'http://y'}}]\n"
     );
-    check_routing("notifications.yml", Path::new(""), &text).unwrap()
+    check_routing("notifications.yml", Some(Path::new("")), &text).unwrap()
 }
 
 /// Returns a routing whose receiver has two integrations.
 pub(super) fn two_integrations() -> Routing {
     let text = "route: {receiver: one, group_wait: 30s, group_interval: 1m, repeat_interval: 5m}\n\
                 receivers:\n- name: one\n  webhook_configs: [{url: 'http://x'}, {url: 'http://y'}]\n";
-    check_routing("notifications.yml", Path::new(""), text).unwrap()
+    check_routing("notifications.yml", Some(Path::new("")), text).unwrap()
 }
 
 pub(super) fn labels(name: &str) -> LabelSet {
