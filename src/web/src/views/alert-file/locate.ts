@@ -1,0 +1,111 @@
+/** The lines of a text that a fault or a rule is about. Pure. */
+import type { TextFault } from "../../api/types";
+
+const INDENT = /^ */;
+const BLANK = /^\s*(#.*)?$/;
+/** The location of a fault in the daemon's words: `group "hosts", rule 2 (LoadHigh)`. */
+const LOCATION = /^(?:group|slo|receiver) ("(?:[^"\\]|\\.)*")(?:, rule (\d+))?/;
+/** The position in an error of the YAML parser. */
+const POSITION = /\bline (\d+)\b/;
+
+/** The line of a fault, from 1; `undefined` when it concerns the whole text, or is not found. */
+export function lineOfFault(text: string, fault: TextFault): number | undefined {
+  const { line, location, problem } = fault;
+  if (line) return line;
+  if (location === "") return numberOf(POSITION.exec(problem)?.[1]);
+  const [, name = '""', rule] = LOCATION.exec(location) ?? [];
+  const lines = text.split("\n");
+  const named = lineNamed(lines, unquoted(name));
+  if (named === undefined) return undefined;
+  const place = numberOf(rule);
+  return (place === undefined ? undefined : lineOfPlace(lines, named, place)) ?? named + 1;
+}
+
+/** The line of a rule, from 1; without the rule, the line of its group. */
+export function lineOfRule(text: string, group: string, rule: string): number | undefined {
+  const lines = text.split("\n");
+  // The rules of an objective are in a group of this name.
+  const named = lineNamed(lines, group.replace(/^slo:/, ""));
+  if (named === undefined) return undefined;
+  const isRule = (line: string) => {
+    const [, , value] = /^\s*(-\s+)?(?:alert|record):\s*(.+)$/.exec(line) ?? [];
+    return value !== undefined && unquoted(value) === rule;
+  };
+  const found = lines.slice(named + 1, endOfGroup(lines, named)).findIndex(isRule);
+  return found < 0 ? named + 1 : named + 1 + found + 1;
+}
+
+/** The index of the first line with `name: NAME`. */
+function lineNamed(lines: readonly string[], name: string): number | undefined {
+  const found = lines.findIndex((line) => {
+    const value = /^\s*(?:-\s+)?name:\s*(.+)$/.exec(line)?.[1];
+    return value !== undefined && unquoted(value) === name;
+  });
+  return found < 0 ? undefined : found;
+}
+
+/** The index after the last line of the group whose name is in a line. */
+function endOfGroup(lines: readonly string[], named: number): number {
+  // Keys of the group are behind its dash, which may be on the line of the name.
+  const column = columnOfKey(lines[named] ?? "");
+  const end = lines.findIndex(
+    (line, k) => k > named && !BLANK.test(line) && indentOf(line) < column && !isItem(line, column),
+  );
+  return end < 0 ? lines.length : end;
+}
+
+/** Returns true for an item of the group's rules that is indented less than the group's keys. */
+function isItem(line: string, column: number): boolean {
+  return /^ *- +(alert|record|expr):/.test(line) && indentOf(line) >= column - 2;
+}
+
+/** The line, from 1, of a rule by its place in its group, from 1. */
+function lineOfPlace(lines: readonly string[], named: number, place: number): number | undefined {
+  const end = endOfGroup(lines, named);
+  const rules = lines.findIndex((line, k) => k > named && k < end && /^\s*rules:/.test(line));
+  if (rules < 0) return undefined;
+  let items = 0;
+  let column: number | undefined;
+  for (let k = rules + 1; k < end; k++) {
+    const line = lines[k] ?? "";
+    if (BLANK.test(line)) continue;
+    column ??= indentOf(line);
+    const isAtColumn = indentOf(line) === column;
+    if (indentOf(line) < column || (isAtColumn && !line.trimStart().startsWith("-"))) break;
+    if (isAtColumn) items += 1;
+    if (items === place) return k + 1;
+  }
+  return undefined;
+}
+
+function indentOf(line: string): number {
+  return INDENT.exec(line)?.[0].length ?? 0;
+}
+
+/** The column of a line's key, behind the dash of an item. */
+function columnOfKey(line: string): number {
+  return /^ *(?:- +)?/.exec(line)?.[0].length ?? 0;
+}
+
+/** The value of a scalar, without quotes and a comment. */
+function unquoted(value: string): string {
+  const text = value.trim();
+  const double = /^"(?:[^"\\]|\\.)*"/.exec(text)?.[0];
+  if (double !== undefined) return parsed(double);
+  const single = /^'((?:[^']|'')*)'/.exec(text)?.[1];
+  if (single !== undefined) return single.replaceAll("''", "'");
+  return text.replace(/\s+#.*$/, "");
+}
+
+/** A text in double quotes, whose escapes are mostly those of JSON. */
+function parsed(quoted: string): string {
+  try {
+    return String(JSON.parse(quoted));
+  } catch {
+    return quoted.slice(1, -1);
+  }
+}
+
+function numberOf(digits: string | undefined): number | undefined {
+  return digits === undefined ? undefined : Number(digits);
+}
