@@ -136,7 +136,7 @@ test("answers have exactly the fields that the page's types declare", async ({ s
     await requestAccess();
     await requestErrors(daemon);
     target = daemonWithoutReceivers;
-    await requestTexts();
+    await requestTexts(daemonWithoutReceivers);
     target = closedDaemon;
     await requestUsers(await firstLink(closedDaemon));
     cookie = "";
@@ -250,7 +250,7 @@ async function requestAlerts(daemon: Daemon) {
 }
 
 /** Texts of rules and receivers, on a daemon whose receivers are not in a file. */
-async function requestTexts() {
+async function requestTexts(daemon: Daemon) {
   const faulty = "groups:\n- name: shop\n  rules:\n  - alert: A\n    expr: rate(\n";
   await api.checkRuleText("shop", faulty);
   const rules = await api.saveRuleText("shop", null, RULES.replaceAll("all", "shop"));
@@ -261,6 +261,9 @@ async function requestTexts() {
   await api.receiversText();
   await api.deleteReceivers(saved.version);
   await api.deleteRuleText("shop", rules.version);
+  await writeFile(join(daemon.folder, "rules.yml"), faulty);
+  await fetch("/-/reload", { method: "POST" });
+  await api.ruleFiles();
 }
 
 async function requestStorage() {

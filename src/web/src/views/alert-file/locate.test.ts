@@ -52,7 +52,6 @@ describe("a fault", () => {
 
   it("has the line that the daemon reports", () => {
     expect(lineOfFault(TEXT, { ...fault('group "hosts"'), line: 3 })).toBe(3);
-    expect(lineOfFault(TEXT, fault("", "unknown key at line 12, column 3"))).toBe(12);
   });
 
   it("has no line when it concerns the whole text or is not found", () => {

@@ -5,20 +5,17 @@ const INDENT = /^ */;
 const BLANK = /^\s*(#.*)?$/;
 /** The location of a fault in the daemon's words: `group "hosts", rule 2 (LoadHigh)`. */
 const LOCATION = /^(?:group|slo|receiver) ("(?:[^"\\]|\\.)*")(?:, rule (\d+))?/;
-/** The position in an error of the YAML parser. */
-const POSITION = /\bline (\d+)\b/;
 
 /** The line of a fault, from 1; `undefined` when it concerns the whole text, or is not found. */
 export function lineOfFault(text: string, fault: TextFault): number | undefined {
-  const { line, location, problem } = fault;
-  if (line) return line;
-  if (location === "") return numberOf(POSITION.exec(problem)?.[1]);
-  const [, name = '""', rule] = LOCATION.exec(location) ?? [];
+  const { line, location } = fault;
+  if (line !== null) return line;
+  const [, name, place] = LOCATION.exec(location) ?? [];
+  if (name === undefined) return undefined;
   const lines = text.split("\n");
   const named = lineNamed(lines, unquoted(name));
   if (named === undefined) return undefined;
-  const place = numberOf(rule);
-  return (place === undefined ? undefined : lineOfPlace(lines, named, place)) ?? named + 1;
+  return (place && lineOfPlace(lines, named, Number(place))) || named + 1;
 }
 
 /** The line of a rule, from 1; without the rule, the line of its group. */
@@ -104,8 +101,4 @@ function parsed(quoted: string): string {
   } catch {
     return quoted.slice(1, -1);
   }
-}
-
-function numberOf(digits: string | undefined): number | undefined {
-  return digits === undefined ? undefined : Number(digits);
 }
