@@ -103,7 +103,8 @@ function Row({ file }: { file: RuleFileEntry }) {
         ) : (
           <>
             <strong>{name}</strong>
-            <span class="muted">Read-only: {reason}</span>
+            <span class="badge">Read-only</span>
+            <span class="muted">{reason}</span>
           </>
         )}
         {faults.length > 0 && (
