@@ -30,34 +30,24 @@ groups:
     - alert: Late
       expr: late > 1
 `;
-const fault = (location: string, problem = "wrong") => ({ location, problem, line: null });
+const fault = (location: string) => ({ location, problem: "wrong", line: null });
 const lineOf = (text: string) => TEXT.split("\n").findIndex((line) => line.includes(text)) + 1;
 
 describe("a fault", () => {
-  it("has the line of its rule, by the place of the rule", () => {
-    const at = (location: string) => lineOfFault(TEXT, fault(location));
-    expect(at('group "hosts", rule 1 (host:load)')).toBe(lineOf("record: host:load"));
-    expect(at('group "hosts", rule 2 (LoadHigh)')).toBe(lineOf("expr: load > 5"));
-    expect(at('group "hosts", rule 3 (Down)')).toBe(lineOf("alert: Down"));
-    expect(at('group "a \\"b\\"", rule 1 (Down)')).toBe(lineOf("expr: up < 1") - 1);
-    expect(at('group "it\'s", rule 1 (Late)')).toBe(lineOf("alert: Late"));
-  });
-
-  it("has the line of its group when the text has no such rule", () => {
-    const group = lineOf("name: hosts");
-    expect(lineOfFault(TEXT, fault('group "hosts"'))).toBe(group);
-    expect(lineOfFault(TEXT, fault('group "hosts", rule 4 (x)'))).toBe(group);
-    expect(lineOfFault(TEXT, fault('slo "checkout"'))).toBe(lineOf("name: checkout"));
-  });
+  const RECEIVERS = 'route: {receiver: duty}\nreceivers:\n- name: "duty"\n- name: mail\n';
 
   it("has the line that the daemon reports", () => {
     expect(lineOfFault(TEXT, { ...fault('group "hosts"'), line: 3 })).toBe(3);
   });
 
+  it("has the line of its receiver", () => {
+    expect(lineOfFault(RECEIVERS, fault('receiver "duty", webhook_configs[0]'))).toBe(3);
+    expect(lineOfFault(RECEIVERS, fault('receiver "mail", email/0: text'))).toBe(4);
+  });
+
   it("has no line when it concerns the whole text or is not found", () => {
-    expect(lineOfFault(TEXT, fault("", "too many bytes"))).toBeUndefined();
-    expect(lineOfFault(TEXT, fault('group "none", rule 1 (x)'))).toBeUndefined();
-    expect(lineOfFault("", fault(""))).toBeUndefined();
+    expect(lineOfFault(TEXT, fault(""))).toBeUndefined();
+    expect(lineOfFault(RECEIVERS, fault('receiver "none"'))).toBeUndefined();
   });
 });
 

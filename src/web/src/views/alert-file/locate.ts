@@ -3,19 +3,18 @@ import type { TextFault } from "../../api/types";
 
 const INDENT = /^ */;
 const BLANK = /^\s*(#.*)?$/;
-/** The location of a fault in the daemon's words: `group "hosts", rule 2 (LoadHigh)`. */
-const LOCATION = /^(?:group|slo|receiver) ("(?:[^"\\]|\\.)*")(?:, rule (\d+))?/;
+/** The location of a fault in a receiver, in the daemon's words: `receiver "duty", webhook/0`. */
+const LOCATION = /^receiver ("(?:[^"\\]|\\.)*")/;
 
-/** The line of a fault, from 1; `undefined` when it concerns the whole text, or is not found. */
-export function lineOfFault(text: string, fault: TextFault): number | undefined {
-  const { line, location } = fault;
+/**
+ * The line of a fault, from 1: the daemon's, or the line of the named receiver; `undefined` when
+ * the fault concerns the whole text, or the receiver is not found.
+ */
+export function lineOfFault(text: string, { line, location }: TextFault): number | undefined {
   if (line !== null) return line;
-  const [, name, place] = LOCATION.exec(location) ?? [];
-  if (name === undefined) return undefined;
-  const lines = text.split("\n");
-  const named = lineNamed(lines, unquoted(name));
-  if (named === undefined) return undefined;
-  return (place && lineOfPlace(lines, named, Number(place))) || named + 1;
+  const name = LOCATION.exec(location)?.[1];
+  const named = name === undefined ? undefined : lineNamed(text.split("\n"), unquoted(name));
+  return named === undefined ? undefined : named + 1;
 }
 
 /** The line of a rule, from 1; without the rule, the line of its group. */
@@ -54,25 +53,6 @@ function endOfGroup(lines: readonly string[], named: number): number {
 /** Returns true for an item of the group's rules that is indented less than the group's keys. */
 function isItem(line: string, column: number): boolean {
   return /^ *- +(alert|record|expr):/.test(line) && indentOf(line) >= column - 2;
-}
-
-/** The line, from 1, of a rule by its place in its group, from 1. */
-function lineOfPlace(lines: readonly string[], named: number, place: number): number | undefined {
-  const end = endOfGroup(lines, named);
-  const rules = lines.findIndex((line, k) => k > named && k < end && /^\s*rules:/.test(line));
-  if (rules < 0) return undefined;
-  let items = 0;
-  let column: number | undefined;
-  for (let k = rules + 1; k < end; k++) {
-    const line = lines[k] ?? "";
-    if (BLANK.test(line)) continue;
-    column ??= indentOf(line);
-    const isAtColumn = indentOf(line) === column;
-    if (indentOf(line) < column || (isAtColumn && !line.trimStart().startsWith("-"))) break;
-    if (isAtColumn) items += 1;
-    if (items === place) return k + 1;
-  }
-  return undefined;
 }
 
 function indentOf(line: string): number {
