@@ -5,7 +5,9 @@
 
 mod report;
 
-use std::{collections::BTreeMap, path::PathBuf, process::Command, sync::Arc, time::Duration};
+use std::{
+    cmp::Reverse, collections::BTreeMap, path::PathBuf, process::Command, sync::Arc, time::Duration,
+};
 
 use granary_agent_kit::{Readings, Source, SourceError, run_program};
 
@@ -46,7 +48,7 @@ struct Disk {
     device: Device,
     /// The value of the tag `disk`.
     name: String,
-    is_due: bool,
+    queried_ms: Option<i64>,
     health: Health,
     fault: Option<String>,
 }
@@ -73,7 +75,7 @@ impl Smart {
         Some(command)
     }
 
-    /// Reads the list of disks. Known disks keep their values, and all disks become due.
+    /// Reads the list of disks. Known disks keep their values.
     fn scan(&mut self, command: &mut Command) -> Result<(), String> {
         let finished = run_program(command.arg("--scan"), TIMEOUT, OUTPUT_BYTES_MAX, None)?;
         let devices = parse_devices(&finished.output)?;
@@ -82,18 +84,18 @@ impl Smart {
         for device in devices.into_iter().take(DISKS_MAX) {
             let last = known.iter().position(|disk| disk.device == device);
             let last = last.map(|index| known.swap_remove(index));
-            let disk = last.unwrap_or_else(|| Disk::of(device));
-            self.disks.push(Disk { is_due: true, ..disk });
+            self.disks.push(last.unwrap_or_else(|| Disk::of(device)));
         }
         Ok(())
     }
 
-    /// Queries the next disk that is due. Returns false when no disk is due.
-    fn query_next(&mut self) -> bool {
+    /// Queries the disk whose last query is the oldest. Returns false when no disk is due.
+    fn query_next(&mut self, now_ms: i64) -> bool {
         let command = self.smartctl();
-        let disk = self.disks.iter_mut().find(|disk| disk.is_due);
+        let due = self.disks.iter_mut().filter(|disk| is_due(disk.queried_ms, now_ms));
+        let disk = due.min_by_key(|disk| Reverse(age_ms(disk.queried_ms, now_ms)));
         let (Some(mut command), Some(disk)) = (command, disk) else { return false };
-        disk.is_due = false;
+        disk.queried_ms = Some(now_ms);
         if let Some(reason) = disk.query(&mut command) {
             *self.failures.entry(reason).or_default() += 1;
         }
@@ -108,8 +110,7 @@ impl Smart {
             return false;
         };
         self.started_ms.get_or_insert(now_ms);
-        let is_old = |scanned: i64| now_ms.abs_diff(scanned) >= QUERY_INTERVAL_MS.unsigned_abs();
-        if self.scanned_ms.is_none_or(is_old) {
+        if is_due(self.scanned_ms, now_ms) {
             self.scanned_ms = Some(now_ms);
             self.scan_fault = self.scan(&mut command).err();
             if self.scan_fault.is_some() {
@@ -181,7 +182,7 @@ impl Disk {
             short.to_owned()
         };
         let name = name.chars().filter(|c| !c.is_control()).take(NAME_CHARS_MAX).collect();
-        Self { device, name, is_due: true, health: Health::default(), fault: None }
+        Self { device, name, queried_ms: None, health: Health::default(), fault: None }
     }
 
     /// Runs smartctl for this disk. Returns the reason when the disk has no report.
@@ -215,6 +216,15 @@ impl Disk {
     }
 }
 
+/// Returns the time since an event, or until it if the clock was set back.
+fn age_ms(last_ms: Option<i64>, now_ms: i64) -> u64 {
+    last_ms.map_or(u64::MAX, |last_ms| now_ms.abs_diff(last_ms))
+}
+
+fn is_due(last_ms: Option<i64>, now_ms: i64) -> bool {
+    age_ms(last_ms, now_ms) >= QUERY_INTERVAL_MS.unsigned_abs()
+}
+
 impl Device {
     /// Returns true when smartctl does not recognize the disk by its path alone.
     fn is_behind_controller(&self) -> bool {
@@ -231,7 +241,7 @@ impl Source for Smart {
         if !self.begin(now_ms) {
             return Ok(());
         }
-        let _has_queried = self.query_next();
+        let _has_queried = self.query_next(now_ms);
         self.push(readings);
         self.outcome()
     }
@@ -240,7 +250,7 @@ impl Source for Smart {
         if !self.begin(now_ms) {
             return Ok(());
         }
-        while self.query_next() {}
+        while self.query_next(now_ms) {}
         self.push(readings);
         self.outcome()
     }

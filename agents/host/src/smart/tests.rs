@@ -68,6 +68,33 @@ fn each_round_queries_one_disk_and_repeats_the_values_of_the_others() {
     assert_eq!(calls.lines().collect::<Vec<_>>(), expected);
 }
 
+/// Long rounds once queried only the first disks of the list.
+#[test]
+fn more_disks_than_rounds_of_an_interval_take_turns() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut smart = smart(folder.path());
+    write_scan(folder.path(), &[("/dev/sda", "sat"), ("/dev/sdb", "sat"), ("/dev/sdc", "sat")]);
+    for disk in ["sda", "sdb", "sdc"] {
+        fs::write(folder.path().join(disk), ATA).unwrap();
+    }
+    let turns = |smart: &mut Smart, times: [i64; 6]| {
+        fs::write(folder.path().join("calls"), "").unwrap();
+        for now_ms in times {
+            sample(smart, now_ms);
+        }
+        let calls = fs::read_to_string(folder.path().join("calls")).unwrap();
+        let disks = calls.lines().filter_map(|call| call.split_once("-- /dev/"));
+        disks.map(|(_, disk)| disk.to_owned()).collect::<Vec<_>>()
+    };
+    let round_ms = QUERY_INTERVAL_MS / 2;
+    let rounds = [0, 1, 2, 3, 4, 5];
+    let expected = ["sda", "sdb", "sdc", "sda", "sdb", "sdc"];
+    assert_eq!(turns(&mut smart, rounds.map(|round| 100 * round_ms + round * round_ms)), expected);
+    // The clock is set back.
+    let expected = ["sdc", "sdb", "sda", "sdc", "sdb", "sda"];
+    assert_eq!(turns(&mut smart, rounds.map(|round| round * round_ms)), expected);
+}
+
 #[test]
 fn a_disk_is_queried_again_after_the_interval_and_keeps_its_values_while_it_sleeps() {
     let folder = tempfile::tempdir().unwrap();
