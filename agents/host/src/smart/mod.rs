@@ -18,6 +18,8 @@ use crate::host::Host;
 const PROGRAMS: [&str; 2] = ["/usr/sbin/smartctl", "/usr/bin/smartctl"];
 /// The interval between two queries of a disk.
 const QUERY_INTERVAL_MS: i64 = 600_000;
+/// The maximum age of values while the list of disks cannot be read.
+const AGE_MAX_MS: u64 = 2 * QUERY_INTERVAL_MS.unsigned_abs();
 /// The maximum number of disks.
 const DISKS_MAX: usize = 64;
 /// The maximum length of the name of a disk.
@@ -50,6 +52,8 @@ struct Disk {
     name: String,
     queried_ms: Option<i64>,
     health: Health,
+    /// The time of the values, except those that a sleeping disk keeps.
+    reported_ms: Option<i64>,
     fault: Option<String>,
 }
 
@@ -96,7 +100,7 @@ impl Smart {
         let disk = due.min_by_key(|disk| Reverse(age_ms(disk.queried_ms, now_ms)));
         let (Some(mut command), Some(disk)) = (command, disk) else { return false };
         disk.queried_ms = Some(now_ms);
-        if let Some(reason) = disk.query(&mut command) {
+        if let Some(reason) = disk.query(&mut command, now_ms) {
             *self.failures.entry(reason).or_default() += 1;
         }
         true
@@ -120,8 +124,13 @@ impl Smart {
         true
     }
 
-    fn push(&self, readings: &mut Readings) {
-        for disk in &self.disks {
+    /// Adds the values of the disks. While the list cannot be read, a disk may be gone, so that old
+    /// values do not count.
+    fn push(&self, now_ms: i64, readings: &mut Readings) {
+        let is_current = |disk: &&Disk| {
+            self.scan_fault.is_none() || age_ms(disk.reported_ms, now_ms) <= AGE_MAX_MS
+        };
+        for disk in self.disks.iter().filter(is_current) {
             let tags = [("disk", disk.name.as_str()), ("host", self.host.name.as_str())];
             let Health { is_healthy, temperature, .. } = disk.health;
             let Health { reallocated_sectors, pending_sectors, .. } = disk.health;
@@ -182,13 +191,20 @@ impl Disk {
             short.to_owned()
         };
         let name = name.chars().filter(|c| !c.is_control()).take(NAME_CHARS_MAX).collect();
-        Self { device, name, queried_ms: None, health: Health::default(), fault: None }
+        Self {
+            device,
+            name,
+            queried_ms: None,
+            health: Health::default(),
+            reported_ms: None,
+            fault: None,
+        }
     }
 
     /// Runs smartctl for this disk. Returns the reason when the disk has no report.
-    fn query(&mut self, command: &mut Command) -> Option<Reason> {
+    fn query(&mut self, command: &mut Command, now_ms: i64) -> Option<Reason> {
         // A sleeping disk is not woken up.
-        command.args(["--health", "--attributes", "--nocheck=standby,0"]);
+        command.args(["--info", "--health", "--attributes", "--nocheck=standby,0"]);
         if self.device.is_behind_controller() {
             command.arg(format!("--device={}", self.device.kind));
         }
@@ -197,10 +213,12 @@ impl Disk {
             .map_err(|cause| (Reason::Failed, format!("{}: {cause}", self.name)))
             .and_then(|finished| parse_report(&finished.output));
         match report {
-            // A sleeping disk keeps its last values.
+            // A sleeping disk keeps its last values, except the temperature.
             Ok(health) => {
-                if health != Health::default() {
-                    self.health = health;
+                if health == Health::default() {
+                    self.health.temperature = None;
+                } else {
+                    (self.health, self.reported_ms) = (health, Some(now_ms));
                 }
                 self.fault = None;
                 None
@@ -242,7 +260,7 @@ impl Source for Smart {
             return Ok(());
         }
         let _has_queried = self.query_next(now_ms);
-        self.push(readings);
+        self.push(now_ms, readings);
         self.outcome()
     }
 
@@ -251,7 +269,7 @@ impl Source for Smart {
             return Ok(());
         }
         while self.query_next(now_ms) {}
-        self.push(readings);
+        self.push(now_ms, readings);
         self.outcome()
     }
 }

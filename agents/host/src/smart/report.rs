@@ -9,9 +9,8 @@ use serde::Deserialize;
 const REALLOCATED: u16 = 5;
 const UNCORRECTABLE: u16 = 187;
 const PENDING: u16 = 197;
-/// The bits of the exit status: the device has an unknown type, or cannot be opened.
+/// The bit of the exit status for a device of an unknown type.
 const UNKNOWN_TYPE: u32 = 1;
-const NOT_OPENED: u32 = 2;
 /// The texts of the system for a missing permission.
 const NO_PERMISSION: [&str; 2] = ["Permission denied", "Operation not permitted"];
 
@@ -56,6 +55,7 @@ struct ScanOutput {
 #[derive(Deserialize)]
 struct ReportOutput {
     smartctl: Program,
+    smart_support: Option<Support>,
     smart_status: Option<Status>,
     temperature: Option<Temperature>,
     ata_smart_attributes: Option<Attributes>,
@@ -74,6 +74,11 @@ struct Program {
 #[derive(Deserialize)]
 struct Message {
     string: String,
+}
+
+#[derive(Deserialize)]
+struct Support {
+    available: Option<bool>,
 }
 
 #[derive(Deserialize)]
@@ -122,7 +127,7 @@ pub(super) fn parse_devices(output: &[u8]) -> Result<Vec<Device>, String> {
     Ok(output.devices)
 }
 
-/// Parses the report of a disk. A sleeping disk, or one without SMART, has no values.
+/// Parses the report of a disk. A sleeping disk has no values.
 ///
 /// # Errors
 /// The disk has no report: the reason, and a text for the log.
@@ -133,6 +138,7 @@ pub(super) fn parse_report(output: &[u8]) -> Result<Health, (Reason, String)> {
     if health != Health::default() {
         return Ok(health);
     }
+    let has_smart = output.smart_support.and_then(|support| support.available);
     let Program { exit_status, messages } = output.smartctl;
     let texts = || messages.iter().map(|message| message.string.as_str());
     let text = texts().next().unwrap_or("no report").to_owned();
@@ -140,9 +146,11 @@ pub(super) fn parse_report(output: &[u8]) -> Result<Health, (Reason, String)> {
         return Err((Reason::Permission, text));
     }
     match exit_status {
+        _ if has_smart == Some(false) => Err((Reason::Unsupported, text)),
         status if status & UNKNOWN_TYPE != 0 => Err((Reason::Unsupported, text)),
-        status if status & NOT_OPENED != 0 => Err((Reason::Failed, text)),
-        _ => Ok(health),
+        // With `--nocheck=standby,0`, only a sleeping disk ends with this status and no values.
+        0 => Ok(health),
+        _ => Err((Reason::Failed, text)),
     }
 }
 
@@ -235,6 +243,11 @@ pub(super) mod tests {
         assert_eq!(check(unknown, 1), Err(Reason::Unsupported));
         assert_eq!(check("Read Device Identity failed: I/O error", 2), Err(Reason::Failed));
         assert_eq!(check("Device is in STANDBY mode, exit(0)", 0), Ok(Health::default()));
+        // A disk that no longer answers.
+        assert_eq!(check("Read SMART Data failed: Input/output error", 4), Err(Reason::Failed));
+        assert_eq!(check("", 64), Err(Reason::Failed));
+        let virtual_disk = br#"{"smartctl":{"exit_status":4},"smart_support":{"available":false}}"#;
+        assert_eq!(parse_report(virtual_disk).map_err(|(r, _)| r), Err(Reason::Unsupported));
         assert_eq!(parse_report(b"{").map_err(|(reason, _)| reason), Err(Reason::Failed));
     }
 

@@ -59,7 +59,7 @@ fn each_round_queries_one_disk_and_repeats_the_values_of_the_others() {
     let (third, _) = sample(&mut smart, 21_000);
     assert_eq!(third, second);
     let calls = fs::read_to_string(folder.join("calls")).unwrap();
-    let options = "--json=c --health --attributes --nocheck=standby,0";
+    let options = "--json=c --info --health --attributes --nocheck=standby,0";
     let expected = [
         "--json=c --scan".to_owned(),
         format!("{options} -- /dev/sda"),
@@ -104,12 +104,50 @@ fn a_disk_is_queried_again_after_the_interval_and_keeps_its_values_while_it_slee
     fs::write(folder.join("sda"), ATA).unwrap();
     let (awake, _) = sample(&mut smart, 1000);
     fs::write(folder.join("sda"), refusal("Device is in STANDBY mode, exit(0)", 0)).unwrap();
-    assert_eq!(sample(&mut smart, 1000 + QUERY_INTERVAL_MS), (awake, None));
+    let (mut asleep, problem) = sample(&mut smart, 1000 + QUERY_INTERVAL_MS);
+    assert_eq!((asleep.get("temperature sda"), problem), (None, None), "it cools down");
+    asleep.insert("temperature sda".to_owned(), awake["temperature sda"]);
+    assert_eq!(asleep, awake);
     let calls = fs::read_to_string(folder.join("calls")).unwrap();
     assert_eq!(calls.lines().count(), 4, "{calls}");
     write_scan(folder, &[]);
     let (gone, _) = sample(&mut smart, 1000 + 2 * QUERY_INTERVAL_MS);
     assert!(!gone.contains_key("healthy sda"), "{gone:?}");
+}
+
+/// A dying disk once kept its last `healthy` forever.
+#[test]
+fn a_disk_that_stops_answering_loses_its_values() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let mut smart = smart(folder);
+    write_scan(folder, &[("/dev/sda", "sat")]);
+    fs::write(folder.join("sda"), ATA).unwrap();
+    assert!(sample(&mut smart, 1000).0.contains_key("healthy sda"));
+    fs::write(folder.join("sda"), refusal("Read SMART Data failed", 4)).unwrap();
+    let (values, problem) = sample(&mut smart, 1000 + QUERY_INTERVAL_MS);
+    assert_eq!((values["failures failed"], values.get("healthy sda")), (1.0, None));
+    assert!(problem.is_some_and(|problem| problem.ends_with("Read SMART Data failed")));
+}
+
+#[test]
+fn values_expire_while_the_list_of_disks_cannot_be_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let mut smart = smart(folder);
+    write_scan(folder, &[("/dev/sda", "sat")]);
+    fs::write(folder.join("sda"), ATA).unwrap();
+    sample(&mut smart, 0);
+    fs::write(folder.join("sda"), refusal("Device is in STANDBY mode, exit(0)", 0)).unwrap();
+    fs::write(folder.join("scan"), "").unwrap();
+    let is_present = |smart: &mut Smart, now_ms: i64| {
+        sample(smart, now_ms).0.contains_key("pending_sectors sda")
+    };
+    assert!(is_present(&mut smart, QUERY_INTERVAL_MS));
+    assert!(is_present(&mut smart, 2 * QUERY_INTERVAL_MS));
+    assert!(!is_present(&mut smart, 2 * QUERY_INTERVAL_MS + 1));
+    write_scan(folder, &[("/dev/sda", "sat")]);
+    assert!(is_present(&mut smart, 3 * QUERY_INTERVAL_MS), "a sleeping disk");
 }
 
 #[test]
