@@ -1,15 +1,18 @@
 //! Execution of another program within limits of time and output.
 //!
-//! The program runs in its own process group, which is killed at the end. Must never know: the
-//! meaning of the output.
+//! The program runs in its own process group, which is killed at the end. A program that the kernel
+//! does not end, because it waits for a device, stays in a list, and does not run a second time.
+//! Must never know: the meaning of the output.
 
 use std::{
+    ffi::OsString,
     io,
     os::{
         fd::{AsFd, BorrowedFd, OwnedFd},
         unix::process::CommandExt,
     },
     process::{Child, Command, ExitStatus, Stdio},
+    sync::{Mutex, PoisonError},
     time::Duration,
 };
 
@@ -25,6 +28,12 @@ use crate::clock::Stopwatch;
 const STDERR_BYTES_MAX: usize = 4 << 10;
 /// The size of the buffer of a read.
 const READ_BYTES: usize = 16 << 10;
+
+/// The time that a killed program has to end.
+const END_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The killed programs that have not ended yet, at most one of each command line.
+static UNENDED: Mutex<Vec<UnendedProgram>> = Mutex::new(Vec::new());
 
 /// The output and exit status of a program.
 #[derive(Debug)]
@@ -47,6 +56,10 @@ pub fn run_program(
     output_max: usize,
     end: Option<BorrowedFd<'_>>,
 ) -> Result<FinishedProgram, String> {
+    let command_line = command_line(command);
+    if is_unended(&command_line) {
+        return Err("the previous run was killed and has not ended yet".to_owned());
+    }
     let child = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -57,9 +70,27 @@ pub fn run_program(
     let mut process = ProgramProcess(child.map_err(describe)?);
     let outputs = process.watch(timeout, output_max, end);
     // This also kills processes that the program left running.
-    let status = process.end().map_err(|cause| cause.to_string());
+    process.kill();
+    let status = process.end(command_line, END_TIMEOUT);
     let (output, errors) = outputs?;
     Ok(FinishedProgram { output, errors, status: status? })
+}
+
+/// A killed program that has not ended yet.
+struct UnendedProgram {
+    command_line: Vec<OsString>,
+    child: Child,
+}
+
+fn command_line(command: &Command) -> Vec<OsString> {
+    std::iter::once(command.get_program()).chain(command.get_args()).map(OsString::from).collect()
+}
+
+/// Reaps the killed programs that have ended since. Returns true if this one has not.
+fn is_unended(command_line: &[OsString]) -> bool {
+    let mut unended = UNENDED.lock().unwrap_or_else(PoisonError::into_inner);
+    unended.retain_mut(|program| matches!(program.child.try_wait(), Ok(None)));
+    unended.iter().any(|program| program.command_line == command_line)
 }
 
 /// A program with its process group.
@@ -87,7 +118,7 @@ impl ProgramProcess {
                 return Err(format!("took longer than {timeout:?}"));
             }
             let [has_ended, must_stop] =
-                wait_readable(exit.as_fd(), end, [&output, &errors], left).map_err(describe)?;
+                wait_readable(exit.as_fd(), end, &[&output, &errors], left).map_err(describe)?;
             if must_stop {
                 return Err("killed because the agent stopped or its settings changed".to_owned());
             }
@@ -109,13 +140,39 @@ impl ProgramProcess {
         Ok((output.read, errors.read))
     }
 
-    /// Kills the process group and returns the exit status.
-    fn end(&mut self) -> io::Result<ExitStatus> {
+    /// Kills the process group.
+    fn kill(&self) {
         // The program is not reaped yet, so the group ID is still valid. The call fails when the
         // group has already ended.
         let _outcome = kill_process_group(Pid::from_child(&self.0), Signal::KILL);
-        self.0.wait()
     }
+
+    /// Returns the exit status. A program that does not end in time is reaped by a later run.
+    fn end(mut self, command_line: Vec<OsString>, timeout: Duration) -> Result<ExitStatus, String> {
+        // Without a file of the process, its end is seen by a later run.
+        let _outcome = wait_end(Pid::from_child(&self.0), timeout);
+        if let Some(status) = self.0.try_wait().map_err(|cause| cause.to_string())? {
+            return Ok(status);
+        }
+        let mut unended = UNENDED.lock().unwrap_or_else(PoisonError::into_inner);
+        unended.push(UnendedProgram { command_line, child: self.0 });
+        Err("was killed and has not ended yet".to_owned())
+    }
+}
+
+/// Waits until a process has ended, for at most `timeout`.
+fn wait_end(pid: Pid, timeout: Duration) -> io::Result<()> {
+    let watch = Stopwatch::start();
+    let exit = pidfd_open(pid, PidfdFlags::empty())?;
+    let mut left = timeout;
+    while !left.is_zero() {
+        let [has_ended, _] = wait_readable(exit.as_fd(), None, &[], left)?;
+        if has_ended {
+            break;
+        }
+        left = watch.left_of(timeout);
+    }
+    Ok(())
 }
 
 /// Waits up to `left` until an event or a pipe is readable. Returns whether `exit` is readable, and
@@ -123,7 +180,7 @@ impl ProgramProcess {
 fn wait_readable(
     exit: BorrowedFd<'_>,
     end: Option<BorrowedFd<'_>>,
-    pipes: [&Pipe; 2],
+    pipes: &[&Pipe],
     left: Duration,
 ) -> io::Result<[bool; 2]> {
     let pipes = pipes.iter().filter_map(|pipe| pipe.open.as_ref()).map(AsFd::as_fd);
@@ -236,6 +293,32 @@ mod tests {
         let mut command = Command::new("sleep");
         let fault = run_program(command.arg("1000"), LONG_TIMEOUT, 9, Some(end.as_fd()));
         assert_eq!(fault.unwrap_err(), "killed because the agent stopped or its settings changed");
+    }
+
+    /// A process that waits for a device ignores even SIGKILL; here, nothing kills it.
+    #[test]
+    fn a_program_that_does_not_end_is_reaped_later_and_runs_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let (go, script) = (folder.path().join("go"), "[ -e \"$0\" ] || exec sleep 1000");
+        let command = || {
+            let mut command = Command::new("sh");
+            command.args(["-c", script]).arg(&go).process_group(0);
+            command
+        };
+        let process = ProgramProcess(command().spawn().unwrap());
+        let pid = Pid::from_child(&process.0);
+        let fault = process.end(command_line(&command()), Duration::from_millis(1)).unwrap_err();
+        assert_eq!(fault, "was killed and has not ended yet");
+        let again = run_program(&mut command(), LONG_TIMEOUT, 9, None);
+        assert_eq!(again.unwrap_err(), "the previous run was killed and has not ended yet");
+        let other = run_shell("echo other", LONG_TIMEOUT, 9).unwrap();
+        assert_eq!(other.output, b"other\n");
+        std::fs::write(&go, "").unwrap();
+        kill_process_group(pid, Signal::KILL).unwrap();
+        wait_end(pid, LONG_TIMEOUT).unwrap();
+        let last = run_program(&mut command(), LONG_TIMEOUT, 9, None).unwrap();
+        assert!(last.status.success());
+        assert!(!is_unended(&command_line(&command())));
     }
 
     #[test]
