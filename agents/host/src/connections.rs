@@ -1,8 +1,8 @@
 //! TCP connections by state.
 //!
-//! For the kernel's lists, the kernel walks through its whole hash table, which has a size in
-//! proportion to the memory: on a machine with 24 GB, a walk takes 4 ms for four connections. At the
-//! default interval, that was more than half of the agent's CPU time.
+//! The kernel walks through its whole hash table for its lists, and the table grows with the
+//! memory: on a machine with 24 GB, a walk takes 4 ms for four connections. At the default
+//! interval, walks were more than half of the agent's CPU time.
 
 use std::{
     fs::File,

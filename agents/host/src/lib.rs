@@ -70,9 +70,9 @@ pub fn sources(
     Ok(with_threads(all_sources(&host, processes))?)
 }
 
-/// Moves the slow sources, which wait for a medium, a chip or another process, to their own threads. A
-/// round skips such a source when it takes too long. The other sources only read memory and are
-/// sampled directly.
+/// Moves the slow sources to their own threads: those that wait for a medium, a chip or another
+/// process. A round skips such a source when it takes too long. The other sources only read memory
+/// and are sampled directly.
 fn with_threads(sources: Vec<Box<dyn Source + Send>>) -> io::Result<Vec<Box<dyn Source>>> {
     let (mut slow, mut quick) = (Vec::new(), Vec::<Box<dyn Source>>::new());
     for source in sources {

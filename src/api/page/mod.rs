@@ -21,13 +21,16 @@ use super::{health, scope::Scope};
 use crate::alerts::query_escaped;
 
 /// The paths of the views, and the names of their files in src/web/src/views.
-const VIEWS: [(&str, &str); 11] = [
+const VIEWS: [(&str, &str); 14] = [
     ("/hosts/{name}", "host"),
     ("/explore", "explore"),
     ("/moved", "moved"),
     ("/dashboards", "dashboards"),
     ("/dashboards/{name}", "dashboard"),
     ("/alerts", "alerts"),
+    ("/alerts/receivers", "alert-file"),
+    ("/alerts/rules", "alert-file"),
+    ("/alerts/rules/{name}", "alert-file"),
     ("/storage", "storage"),
     ("/status", "status"),
     ("/access", "access"),

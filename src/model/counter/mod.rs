@@ -129,8 +129,8 @@ impl SeriesState {
     }
 
     /// Adds one sample. `start` is the start of a counter, 0 if unknown; a counter's first reading
-    /// counts whole if the start is at most [`START_COUNTS_MS`] earlier, and not from
-    /// [`start_without_count`].
+    /// counts whole if the start is at most [`START_COUNTS_MS`] earlier, unless
+    /// [`start_without_count`] made the start.
     pub fn observe(
         &mut self,
         at: UnixMillis,

@@ -135,6 +135,8 @@ test("answers have exactly the fields that the page's types declare", async ({ s
     await requestStorage();
     await requestAccess();
     await requestErrors(daemon);
+    target = daemonWithoutReceivers;
+    await requestTexts(daemonWithoutReceivers);
     target = closedDaemon;
     await requestUsers(await firstLink(closedDaemon));
     cookie = "";
@@ -245,6 +247,23 @@ async function requestAlerts(daemon: Daemon) {
   await api.checkRules(RULES);
   await api.receivers();
   await api.testReceiver("duty");
+}
+
+/** Texts of rules and receivers, on a daemon whose receivers are not in a file. */
+async function requestTexts(daemon: Daemon) {
+  const faulty = "groups:\n- name: shop\n  rules:\n  - alert: A\n    expr: rate(\n";
+  await api.checkRuleText("shop", faulty);
+  const rules = await api.saveRuleText("shop", null, RULES.replaceAll("all", "shop"));
+  await api.ruleText("shop");
+  await api.checkReceivers("route: {}");
+  const saved = await api.saveReceivers(null, receivers(9));
+  await api.ruleFiles();
+  await api.receiversText();
+  await api.deleteReceivers(saved.version);
+  await api.deleteRuleText("shop", rules.version);
+  await writeFile(join(daemon.folder, "rules.yml"), faulty);
+  await fetch("/-/reload", { method: "POST" });
+  await api.ruleFiles();
 }
 
 async function requestStorage() {

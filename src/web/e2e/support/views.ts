@@ -22,6 +22,8 @@ export const VIEWS: { name: string; path: string; linkText?: string }[] = [
   { name: "slo", path: "/alerts?show=slos&slo=load" },
   { name: "silences", path: "/alerts?show=silences" },
   { name: "receivers", path: "/alerts?show=receivers" },
+  { name: "new rules", path: "/alerts/rules" },
+  { name: "receivers in edit mode", path: "/alerts/receivers" },
   { name: "storage", path: "/storage", linkText: "Storage" },
   { name: "status", path: "/status", linkText: "Status" },
   { name: "access", path: "/access", linkText: "Access" },

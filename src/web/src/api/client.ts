@@ -153,8 +153,8 @@ function get<T>(path: string, params: Params = {}, signal?: AbortSignal): Promis
   return request<T>(path + queryString(params), signal ? { signal } : {});
 }
 
-function send<T>(method: string, path: string, body?: unknown): Promise<T> {
-  const init: RequestInit = { method };
+function send<T>(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
+  const init: RequestInit = signal ? { method, signal } : { method };
   if (body !== undefined) {
     init.headers = { "content-type": "application/json" };
     init.body = JSON.stringify(body);
@@ -240,6 +240,23 @@ export const api = {
       body: new URLSearchParams({ rules: text }),
       ...(signal ? { signal } : {}),
     }),
+  ruleFiles: (signal?: AbortSignal) => get<t.RuleFilesAnswer>("/api/v1/rule-files", {}, signal),
+  ruleText: (name: string, signal?: AbortSignal) =>
+    get<t.RuleText>(`/api/v1/rule-files/${encoded(name)}`, {}, signal),
+  saveRuleText: (name: string, version: number | null, text: string) =>
+    send<t.SavedRuleText>("PUT", `/api/v1/rule-files/${encoded(name)}`, { version, text }),
+  deleteRuleText: (name: string, version: number) =>
+    send<unknown>("DELETE", `/api/v1/rule-files/${encoded(name)}?version=${version}`),
+  checkRuleText: (name: string, text: string, signal?: AbortSignal) =>
+    send<t.CheckedRuleText>("POST", "/api/v1/rule-files/check", { name, text }, signal),
+  receiversText: (signal?: AbortSignal) =>
+    get<t.ReceiversText>("/api/v1/notifications", {}, signal),
+  saveReceivers: (version: number | null, text: string) =>
+    send<t.SavedReceivers>("PUT", "/api/v1/notifications", { version, text }),
+  deleteReceivers: (version: number) =>
+    send<unknown>("DELETE", `/api/v1/notifications?version=${version}`),
+  checkReceivers: (text: string, signal?: AbortSignal) =>
+    send<t.CheckedReceivers>("POST", "/api/v1/notifications/check", { text }, signal),
   acknowledge: (labels: t.Tags, by: string, comment: string, until?: number) =>
     send<{ alerts: number }>("POST", "/api/v1/alerts/ack", {
       labels,

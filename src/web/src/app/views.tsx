@@ -15,6 +15,10 @@ const views: [RegExp, Lazy][] = [
   [/^\/dashboards$/, lazy(async () => (await import("../views/dashboards")).Dashboards)],
   [/^\/dashboards\/[^/]+$/, lazy(async () => (await import("../views/dashboard")).DashboardView)],
   [/^\/alerts$/, lazy(async () => (await import("../views/alerts")).Alerts)],
+  [
+    /^\/alerts\/(receivers|rules(\/[^/]+)?)$/,
+    lazy(async () => (await import("../views/alert-file")).AlertFileView),
+  ],
   [/^\/storage$/, lazy(async () => (await import("../views/storage")).Storage)],
   [/^\/status$/, lazy(async () => (await import("../views/status")).Status)],
   [/^\/access$/, lazy(async () => (await import("../views/access")).Access)],

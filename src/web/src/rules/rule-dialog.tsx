@@ -1,12 +1,12 @@
-/** A dialog for a rule made from a chart: its rule file can be copied or saved. */
+/** A dialog for a rule made from a chart: saved on the daemon, or as a file. */
 import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
-import { ApiError, api } from "../api/client";
+import { may } from "../api/session";
+import { href } from "../app/address";
 import { saveFile } from "../chart/save";
 import { slug } from "../chart/state";
 import { isPlainNumber } from "../model/quantity";
 import type { Unit } from "../model/units";
-import { countWithNoun } from "../model/words";
+import { useAttempt } from "../parts/attempt";
 import { copyText } from "../parts/clipboard";
 import { Dialog, ErrorLine, TextField } from "../parts/dialog";
 import { Icon } from "../parts/icon";
@@ -20,6 +20,8 @@ import {
   type RuleDraft,
 } from "./draft";
 import type { Comparable } from "./of-chart";
+import { RuleCheck } from "./rule-check";
+import { saveRule } from "./save";
 import "../styles/rules.css";
 
 export interface RuleDialogProps {
@@ -28,9 +30,6 @@ export interface RuleDialogProps {
   expressions: readonly Comparable[];
   onClose: () => void;
 }
-
-/** The pause in typing before the daemon checks the rule. */
-const CHECK_DELAY_MS = 400;
 
 export function RuleDialog({ draft: initialDraft, expressions, onClose }: RuleDialogProps) {
   const draft = useSignal(initialDraft);
@@ -45,6 +44,13 @@ export function RuleDialog({ draft: initialDraft, expressions, onClose }: RuleDi
   const { name, expression, operator, value, lasting, severity, summary } = draft.value;
   const text = ruleFile(draft.value);
   const fault = draftFault(draft.value);
+  const isAdmin = may("admin") === true;
+  const saved = useSignal<string | undefined>(undefined);
+  const { busy, error, run } = useAttempt();
+  const save = () => void run(async () => void (saved.value = await saveRule(draft.value)));
+  if (saved.value !== undefined) {
+    return <SavedDialog rule={name.trim()} text={saved.value} onClose={onClose} />;
+  }
   return (
     <Dialog title="Alert rule" wide onClose={onClose}>
       <div class="rule-dialog">
@@ -127,8 +133,11 @@ export function RuleDialog({ draft: initialDraft, expressions, onClose }: RuleDi
             <RuleCheck text={text} compared={comparisonText(draft.value)} />
           )}
           <p class="muted">
-            Save the rule as a file that <code>alerts.rules</code> names, and reload the daemon.
+            {isAdmin && "A saved rule is in effect at once. "}
+            {isAdmin ? "Or save it" : "Save the rule"} as a file that <code>alerts.rules</code>{" "}
+            names, and reload the daemon.
           </p>
+          <ErrorLine message={error.value} />
         </div>
       </div>
       <footer class="dialog-foot">
@@ -145,12 +154,50 @@ export function RuleDialog({ draft: initialDraft, expressions, onClose }: RuleDi
         </button>
         <button
           type="button"
-          class="button primary"
+          class={isAdmin ? "button" : "button primary"}
           disabled={fault !== undefined}
           onClick={() => saveFile(`${slug(name)}.yml`, new Blob([text], { type: "text/yaml" }))}
         >
           <Icon name="download" /> Save file
         </button>
+        {isAdmin && (
+          <button
+            type="button"
+            class="button primary"
+            disabled={fault !== undefined || busy.value}
+            onClick={save}
+          >
+            Save rule
+          </button>
+        )}
+      </footer>
+    </Dialog>
+  );
+}
+
+interface SavedProps {
+  rule: string;
+  /** The name of the rule's text. */
+  text: string;
+  onClose: () => void;
+}
+
+function SavedDialog({ rule, text, onClose }: SavedProps) {
+  return (
+    <Dialog title="Saved" onClose={onClose}>
+      <p role="status">
+        The rule {rule} is in effect, in the text <code>{text}</code>.
+      </p>
+      <footer class="dialog-foot">
+        <button type="button" class="button" onClick={onClose}>
+          Close
+        </button>
+        <a class="button" href={`/alerts/rules/${text}`}>
+          <Icon name="pencil" /> Edit
+        </a>
+        <a class="button primary" href={href("/alerts", { rule: `${rule}/${rule}` })}>
+          Open rule <Icon name="right" />
+        </a>
       </footer>
     </Dialog>
   );
@@ -174,43 +221,4 @@ function convertedHint(draft: RuleDraft): string | undefined {
   return isPlainNumber(draft.value.trim())
     ? undefined
     : `equals ${number}${draft.unit?.word ? ` ${draft.unit.word}` : ""}`;
-}
-
-interface CheckResult {
-  isValid: boolean;
-  message: string;
-}
-
-/** The daemon's check of the file, and the rule's current matches. */
-function RuleCheck({ text, compared }: { text: string; compared: string }) {
-  const result = useSignal<CheckResult | undefined>(undefined);
-  useEffect(() => {
-    result.value = undefined;
-    const abort = new AbortController();
-    const check = async () => {
-      try {
-        await api.checkRules(text, abort.signal);
-        const { data } = await api.query({ query: compared }, abort.signal);
-        const count = data?.result.length ?? 0;
-        const matchesText = count === 0 ? "nothing" : countWithNoun(count, "alert");
-        result.value = { isValid: true, message: `Valid. It matches ${matchesText} now.` };
-      } catch (cause) {
-        if (abort.signal.aborted) return;
-        const message = cause instanceof ApiError ? cause.message : String(cause);
-        result.value = { isValid: false, message };
-      }
-    };
-    const timer = setTimeout(() => void check(), CHECK_DELAY_MS);
-    return () => {
-      clearTimeout(timer);
-      abort.abort();
-    };
-  }, [text, compared]);
-  if (!result.value) return <p class="muted">Checking…</p>;
-  if (!result.value.isValid) return <ErrorLine message={result.value.message} />;
-  return (
-    <p class="rule-good" role="status">
-      <Icon name="check" /> {result.value.message}
-    </p>
-  );
 }

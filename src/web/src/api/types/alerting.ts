@@ -111,6 +111,90 @@ export interface AlertEpisode {
 /** `/api/v1/rules/check` */
 export type CheckedRules = Success<{ groups: number; rules: number }>;
 
+/** `/api/v1/rule-files`: the files that the settings name, and the texts saved on the page. */
+export interface RuleFilesAnswer {
+  files: RuleFileEntry[];
+  notifications: NotificationsEntry;
+  /** The message of the last reload or start that refused files. */
+  fault?: string;
+}
+
+interface TextEntry {
+  /** The name of a text, or the path of a file. */
+  name: string;
+  origin: "page" | "file";
+  /** The path of a file. */
+  path?: string;
+  editable: boolean;
+  /** The reason why the page cannot change it. */
+  reason?: string;
+  /** The version of a text; `null` for a file, a damaged text, and for none. */
+  version: number | null;
+  changed: number | null;
+  faults: TextFault[];
+}
+
+export interface RuleFileEntry extends TextEntry {
+  groups: number;
+  rules: number;
+}
+
+export interface NotificationsEntry extends TextEntry {
+  receivers: number;
+}
+
+export interface TextFault {
+  /** `group "hosts", rule 2 (LoadHigh)`; empty when the fault concerns the whole text. */
+  location: string;
+  /** The line, from 1, if known. */
+  line: number | null;
+  problem: string;
+}
+
+interface WholeText {
+  name: string;
+  version: number;
+  changed: number;
+  text: string;
+  faults: TextFault[];
+}
+
+/** `/api/v1/rule-files/NAME` */
+export interface RuleText extends WholeText {
+  groups: number;
+  rules: number;
+}
+
+/** `/api/v1/notifications` */
+export interface ReceiversText extends WholeText {
+  receivers: number;
+}
+
+/** The result of a check, which changes nothing. */
+export interface CheckedRuleText {
+  faults: TextFault[];
+  groups: number;
+  rules: number;
+}
+
+export interface CheckedReceivers {
+  faults: TextFault[];
+  receivers: number;
+}
+
+export interface SavedRuleText {
+  name: string;
+  version: number;
+  groups: number;
+  rules: number;
+}
+
+export interface SavedReceivers {
+  name: string;
+  version: number;
+  receivers: number;
+}
+
 /** `/api/v2/silences`, in Alertmanager's form. */
 export interface Silence {
   id: string;

@@ -1,6 +1,7 @@
 /** The warning that there are no receivers, with the settings that add one. */
 import { api } from "../../api/client";
 import { useResource } from "../../api/resource";
+import { may } from "../../api/session";
 import { Callout } from "../../parts/callout";
 
 const STATUS_REFRESH_MS = 30_000;
@@ -16,6 +17,11 @@ export function NoReceiver({ reason }: { reason: string | undefined }) {
   return (
     <Callout tone="warn" label="No receivers" title="Alerts reach nobody">
       <p>{asSentence(reason)}</p>
+      {may("admin") === true && (
+        <p>
+          <a href="/alerts/receivers">Define receivers on the page</a>, or in a file:
+        </p>
+      )}
       {reason.includes("set alerts.notifications") && <pre class="file-text">{SETTINGS}</pre>}
     </Callout>
   );

@@ -2,6 +2,7 @@
 import { useSignal } from "@preact/signals";
 import { api } from "../../api/client";
 import { useResource } from "../../api/resource";
+import { may } from "../../api/session";
 import type { TestedIntegration } from "../../api/types";
 import { elapsedText } from "../../model/words";
 import { useAttempt } from "../../parts/attempt";
@@ -15,10 +16,16 @@ export function Receivers() {
   const { data, error, reload } = useResource("receivers", (signal) => api.receivers(signal), {
     everyMs: REFRESH_MS,
   }).value;
+  const isAdmin = may("admin") === true;
   return (
     <section class="card section">
       <div class="card-head">
         <h2>Receivers</h2>
+        {isAdmin && (
+          <a class="button small receivers-edit" href="/alerts/receivers">
+            <Icon name="pencil" /> Edit receivers
+          </a>
+        )}
       </div>
       {data === undefined ? (
         error ? (
@@ -29,8 +36,9 @@ export function Receivers() {
       ) : data.length === 0 ? (
         <Empty title="No receivers">
           <p>
-            Define receivers in the file that <code>alerts.notifications</code> names. Alertmanagers
-            in <code>alerts.alertmanagers</code> have separate receivers.
+            Administrators can define receivers here, or in the file that{" "}
+            <code>alerts.notifications</code> names. Alertmanagers in{" "}
+            <code>alerts.alertmanagers</code> have separate receivers.
           </p>
         </Empty>
       ) : (

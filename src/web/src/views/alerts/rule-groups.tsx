@@ -9,6 +9,7 @@ import { Empty } from "../../parts/states";
 import { Table, type Column } from "../../parts/table";
 import { NoRules } from "./alert-list";
 import { instantOf, nameOfRule } from "./listed";
+import { editPath, RuleFiles } from "./rule-files";
 
 const search = param("q");
 const COLUMNS: (string | Column)[] = [
@@ -33,6 +34,7 @@ export function RuleGroups({ groups }: { groups: readonly RuleGroup[] }) {
     .filter(({ rules }) => rules.length > 0);
   return (
     <>
+      <RuleFiles />
       <Search
         class="alerts-search"
         label="Search rules"
@@ -46,7 +48,7 @@ export function RuleGroups({ groups }: { groups: readonly RuleGroup[] }) {
         found.length === 0 && (
           <section class="card section">
             <Empty title="No matching rule">
-              <p>Rules come from the files that alerts.rules names.</p>
+              <p>The search looks at names and expressions of rules.</p>
             </Empty>
           </section>
         )
@@ -62,6 +64,7 @@ function Group({ group, whole }: { group: RuleGroup; whole: readonly RuleGroup[]
   const at = instantOf(group.lastEvaluation);
   // Names of rules depend on the whole group, even on rules that the search hides.
   const all = whole.find(({ file, name }) => file === group.file && name === group.name) ?? group;
+  const edit = editPath(group);
   return (
     <section class="card section">
       <div class="card-head rule-group-head">
@@ -76,12 +79,27 @@ function Group({ group, whole }: { group: RuleGroup; whole: readonly RuleGroup[]
           </span>
         )}
         <code class="muted rule-file">{group.file}</code>
+        {edit && (
+          <a class="button small rule-group-edit" href={edit} aria-label={`Edit ${group.name}`}>
+            <Icon name="pencil" /> Edit
+          </a>
+        )}
       </div>
       <Table label={`Rules of ${group.name}`} class="rules" columns={COLUMNS}>
         {group.rules.map((rule) => (
           <tr key={nameOfRule(all, rule)}>
             <th scope="row">
               <a href={href("/alerts", { rule: nameOfRule(all, rule) })}>{rule.name}</a>
+              {edit && (
+                <a
+                  class="rule-edit"
+                  href={editPath(group, rule) ?? edit}
+                  aria-label={`Edit ${rule.name}`}
+                  title="Edit"
+                >
+                  <Icon name="pencil" />
+                </a>
+              )}
             </th>
             <td>
               <RuleState rule={rule} />

@@ -14,6 +14,7 @@ import { Rows } from "./alert-list";
 import { SelectionBar, useSelection } from "./selection";
 import { HistoryCard } from "./history-card";
 import { instantOf, nameOfRule, namesakes, severityOf, type ListedAlert } from "./listed";
+import { editPath } from "./rule-files";
 import { RuleState } from "./rule-groups";
 import { ThresholdCard } from "./threshold-card";
 import { WeekCard } from "./week-card";
@@ -28,6 +29,7 @@ interface Props {
 
 export function RulePage({ group, rule, listed, silences, onChange }: Props) {
   const name = nameOfRule(group, rule);
+  const edit = editPath(group, rule);
   const comparison = useMemo(
     () => (rule.type === "alerting" ? comparisonOf(rule.query) : undefined),
     [rule.type, rule.query],
@@ -54,9 +56,14 @@ export function RulePage({ group, rule, listed, silences, onChange }: Props) {
         <h2>{rule.name}</h2>
         <RuleState rule={rule} />
         <Namesakes group={group} rule={rule} />
+        {edit && (
+          <a class="button rule-head-edit" href={edit}>
+            <Icon name="pencil" /> Edit rule
+          </a>
+        )}
       </div>
       <MeasuredChart key={name} rule={rule} comparison={comparison} threshold={threshold} />
-      {comparison && <ThresholdCard {...{ group, comparison, threshold }} />}
+      {comparison && <ThresholdCard {...{ group, comparison, threshold, edit }} />}
       <Facts group={group} rule={rule} />
       {rule.type === "alerting" && ofRule.length > 0 && (
         <section class="card section">

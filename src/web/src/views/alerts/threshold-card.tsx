@@ -9,9 +9,11 @@ interface Props {
   comparison: Comparison;
   /** The threshold on trial; `undefined` for the rule's own. */
   threshold: Signal<number | undefined>;
+  /** The address where the rule is edited, if the page can edit it. */
+  edit: string | undefined;
 }
 
-export function ThresholdCard({ group, comparison, threshold }: Props) {
+export function ThresholdCard({ group, comparison, threshold, edit }: Props) {
   const { operator, value } = comparison;
   const trial = threshold.value;
   const line = `expr: ${JSON.stringify(withThreshold(comparison, trial ?? value))}`;
@@ -48,8 +50,15 @@ export function ThresholdCard({ group, comparison, threshold }: Props) {
       {trial !== undefined && (
         <div class="rule-threshold-line">
           <p>
-            The rule is unchanged. To apply, replace its line in <code>{group.file}</code> and
-            reload:
+            The rule is unchanged. To apply, replace its line{" "}
+            {edit ? (
+              <a href={edit}>in its text</a>
+            ) : (
+              <>
+                in <code>{group.file}</code> and reload
+              </>
+            )}
+            :
           </p>
           <code class="rule-query">{line}</code>
           <CopyButton text={line} class="small" />

@@ -12,25 +12,6 @@ import { freeArea, compactPanels } from "./grid";
 
 export const PANELS_MAX = 200;
 
-/** Converts a title to a name for the address: lower case letters, digits and dashes. */
-export function slugOf(title: string): string {
-  const plain = title.normalize("NFKD").toLowerCase();
-  const slug = plain.replace(/[^a-z0-9]+/g, "-").replace(/^-+|-+$/g, "");
-  return slug.slice(0, 64).replace(/-+$/, "");
-}
-
-export const isSlug = (name: string) => /^[a-z0-9-]{1,64}$/.test(name);
-
-/** The first of `name`, `name-2`, `name-3`, … that is free. */
-export function freeName(name: string, taken: readonly string[]): string {
-  const base = name || "dashboard";
-  for (let count = 1; ; count++) {
-    const end = count === 1 ? "" : `-${count}`;
-    const candidate = base.slice(0, 64 - end.length) + end;
-    if (!taken.includes(candidate)) return candidate;
-  }
-}
-
 export function emptyDashboard(title: string): Dashboard {
   return { schema: 1, title, variables: [], panels: [] };
 }

@@ -1,9 +1,9 @@
 /** A dialog for the title and name of a new dashboard. */
 import { useSignal } from "@preact/signals";
 import { ApiError } from "../../api/client";
+import { freeName, isSlug, NO_SLUG, slugOf } from "../../model/slug";
 import { causeText, useAttempt } from "../../parts/attempt";
 import { FormDialog, TextField } from "../../parts/dialog";
-import { freeName, isSlug, slugOf } from "./draft";
 
 interface Props {
   heading: string;
@@ -20,7 +20,7 @@ export function NameDialog({ heading, action, taken, onClose, onSave, ...given }
   const title = useSignal(given.title);
   const typed = useSignal<string | undefined>(undefined);
   const { busy, error, run } = useAttempt();
-  const name = typed.value ?? freeName(slugOf(title.value), taken);
+  const name = typed.value ?? freeName(slugOf(title.value), taken, "dashboard");
   const save = () => {
     if (title.value.trim() === "") error.value = "Enter a title.";
     else if (!isSlug(name)) error.value = NO_SLUG;
@@ -50,8 +50,6 @@ export function NameDialog({ heading, action, taken, onClose, onSave, ...given }
     </FormDialog>
   );
 }
-
-export const NO_SLUG = "Use 1 to 64 characters: a-z, 0-9 and -.";
 
 /** The name of a dashboard in its address. */
 export function NameField({ name, onName }: { name: string; onName: (name: string) => void }) {

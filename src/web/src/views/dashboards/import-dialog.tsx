@@ -3,12 +3,13 @@ import { useSignal } from "@preact/signals";
 import { useEffect, useId, useMemo } from "preact/hooks";
 import { api } from "../../api/client";
 import { navigate } from "../../app/address";
+import { freeName, isSlug, NO_SLUG, slugOf } from "../../model/slug";
 import { countWithNoun } from "../../model/words";
 import { useAttempt } from "../../parts/attempt";
 import { FormDialog } from "../../parts/dialog";
 import { Icon } from "../../parts/icon";
-import { exportedDashboard, freeName, isSlug, readExport, slugOf } from "../dashboard/draft";
-import { NameField, NO_SLUG, saveError } from "../dashboard/name-dialog";
+import { exportedDashboard, readExport } from "../dashboard/draft";
+import { NameField, saveError } from "../dashboard/name-dialog";
 import { importGrafana, type Imported } from "./grafana/import";
 import { isGrafana } from "./grafana/parts";
 
@@ -29,7 +30,7 @@ export function ImportDialog({ taken, onClose }: { taken: string[]; onClose: () 
   );
   const storedTitle = typeof read === "object" ? read.dashboard.title : "";
   const title = typeof storedTitle === "string" ? storedTitle : "";
-  const name = typed.value ?? freeName(slugOf(title), taken);
+  const name = typed.value ?? freeName(slugOf(title), taken, "dashboard");
 
   const choose = async (chosen: File | undefined) => {
     if (!chosen) return;

@@ -3,11 +3,12 @@ import { useSignal } from "@preact/signals";
 import { ApiError, api } from "../../api/client";
 import { useResource } from "../../api/resource";
 import type { ChartPanel } from "../../api/types";
+import { freeName, slugOf } from "../../model/slug";
 import { useAttempt } from "../../parts/attempt";
 import { Dialog, FormDialog, TextField } from "../../parts/dialog";
 import { Icon } from "../../parts/icon";
 import { Loading } from "../../parts/states";
-import { emptyDashboard, freeName, slugOf, withPanel } from "../dashboard/draft";
+import { emptyDashboard, withPanel } from "../dashboard/draft";
 
 interface Props {
   panel: ChartPanel;
@@ -49,7 +50,7 @@ export function SaveDialog({ panel, onClose }: Props) {
     }
     void run(async () => {
       const takenNames = allDashboards.map(({ name }) => name);
-      const name = isNew ? freeName(slugOf(newTitle.value), takenNames) : target.value;
+      const name = isNew ? freeName(slugOf(newTitle.value), takenNames, "dashboard") : target.value;
       const newDashboard = emptyDashboard(newTitle.value.trim());
       if (isNew) await api.saveDashboard(name, null, withPanel(newDashboard, titledPanel));
       else await addPanelTo(name, titledPanel);
