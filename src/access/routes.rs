@@ -34,14 +34,10 @@ const fn change(methods: &'static str, path: &'static str, right: Right) -> Rout
     RouteRow { methods, path, right, audited: true }
 }
 
-/// Returns a row of data that programs send all the time, which the audit does not record.
+/// Returns a row of requests that the audit does not record: data that programs send all the time,
+/// and checks, which change nothing.
 const fn data(methods: &'static str, path: &'static str, right: Right) -> RouteRow {
     RouteRow { methods, path, right, audited: false }
-}
-
-/// Returns a row of requests that change nothing although they have a body.
-const fn check(methods: &'static str, path: &'static str, right: Right) -> RouteRow {
-    data(methods, path, right)
 }
 
 /// All routes.
@@ -169,10 +165,9 @@ pub const ROUTES: &[RouteRow] = &[
     row("POST", "/api/v1/admin/senders/remove", Right::Manage),
     row("POST", "/api/v1/receivers/test", Right::Manage),
     row("GET", "/api/v1/rule-files", Right::Manage),
-    check("POST", "/api/v1/rule-files/check", Right::Manage),
+    data("POST", "/api/v1/rule-files/check", Right::Manage),
     row("GET PUT DELETE", "/api/v1/rule-files/{name}", Right::Manage),
-    row("GET PUT DELETE", "/api/v1/notifications", Right::Manage),
-    check("POST", "/api/v1/notifications/check", Right::Manage),
+    row("GET", "/api/v1/notifications", Right::Manage),
     row("GET POST", "/api/v1/access/keys", Right::Manage),
     row("DELETE", "/api/v1/access/keys/{id}", Right::Manage),
     row("POST", "/api/v1/access/keys/{id}/rotate", Right::Manage),
@@ -189,6 +184,9 @@ pub const ROUTES: &[RouteRow] = &[
     row("GET", "/api/v1/admin/log", Right::Operate),
     row("GET", "/api/v1/admin/audit", Right::Operate),
     row("GET", "/api/v1/admin/settings", Right::Operate),
+    // Receivers send requests from the daemon's machine, which is the operator's.
+    row("PUT DELETE", "/api/v1/notifications", Right::Control),
+    data("POST", "/api/v1/notifications/check", Right::Control),
     row("POST", "/api/v1/admin/clock/confirm", Right::Control),
     row("POST", "/api/v1/admin/preallocate", Right::Control),
     row("POST", "/api/v1/admin/snapshot", Right::Control),
@@ -291,6 +289,8 @@ mod tests {
         assert!(is_audited("POST", "/api/v1/access/enroll"));
         assert!(!is_audited("POST", "/api/v1/ingest"));
         assert!(!is_audited("POST", "/api/v2/alerts"));
+        assert!(is_audited("PUT", "/api/v1/notifications"));
+        assert!(!is_audited("POST", "/api/v1/notifications/check"));
         assert!(!is_audited("GET", "/api/v1/series"));
     }
 
@@ -304,6 +304,14 @@ mod tests {
         assert_eq!(right_of("TRACE", "/query"), Some(Right::Ingest));
         assert_eq!(right_of("DELETE", "/api/v1/series"), Some(Right::Manage));
         assert_eq!(right_of("PUT", "/api/v1/series"), None);
+        // Reading the receivers is a right in the project, changing them a right of the operator.
+        assert_eq!(right_of("GET", "/api/v1/notifications"), Some(Right::Manage));
+        let check = "/api/v1/notifications/check";
+        for (method, path) in
+            [("PUT", "/api/v1/notifications"), ("DELETE", "/api/v1/notifications"), ("POST", check)]
+        {
+            assert_eq!(right_of(method, path), Some(Right::Control), "{method} {path}");
+        }
         assert_eq!(right_of("GET", "/prometheusapi/v1/query"), None);
         assert_eq!(right_of("GET", "/api/v1/query/"), None);
     }

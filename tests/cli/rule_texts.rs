@@ -92,6 +92,8 @@ fn a_refused_text_changes_nothing_and_names_its_faults() {
     let (status, refused) = save(&daemon, SHOP, None, RULES);
     assert_eq!((status, &refused["error"]), (409, &json!("conflict")), "{refused}");
     assert_eq!(refused["version"].as_u64(), Some(version));
+    let message = refused["message"].as_str().unwrap();
+    assert!(message.starts_with("the text of rules \"shop\" was changed meanwhile"), "{message}");
     let broken = RULES.replace("level > 5", "level >");
     let (status, refused) = save(&daemon, SHOP, Some(version), &broken);
     assert_eq!((status, &refused["error"]), (422, &json!("invalid")), "{refused}");

@@ -93,6 +93,7 @@ impl Shared {
                 Err(_) => {}
             }
         }
+        self.rules.settle_texts();
         let loaded = self.rules.loaded();
         if loaded.generation != groups.generation {
             self.adopt(groups, loaded).await;

@@ -72,10 +72,11 @@ pub(super) async fn put(
 
 pub(super) async fn delete(
     name: web::Path<String>,
+    request: HttpRequest,
     params: DeleteQuery,
     parts: Parts,
 ) -> HttpResponse {
-    remove(Changed::Rules(name.into_inner()), params, parts).await
+    remove(Changed::Rules(name.into_inner()), &request, params, parts).await
 }
 
 pub(super) async fn check(
@@ -107,7 +108,13 @@ pub(super) async fn save(
     Ok(respond(save).await)
 }
 
-pub(super) async fn remove(changed: Changed, params: DeleteQuery, parts: Parts) -> HttpResponse {
+pub(super) async fn remove(
+    changed: Changed,
+    request: &HttpRequest,
+    params: DeleteQuery,
+    parts: Parts,
+) -> HttpResponse {
+    note_object(request, changed.text().name());
     let DeleteParams { version } = match params {
         Ok(params) => params.into_inner(),
         Err(cause) => return answer::query_error(&QueryError::Invalid(cause.to_string())),
@@ -135,7 +142,7 @@ pub(super) async fn respond<T: Serialize + Send + 'static>(
     }
 }
 
-fn refusal(fault: &TextFault) -> HttpResponse {
+pub(super) fn refusal(fault: &TextFault) -> HttpResponse {
     match fault {
         TextFault::Unusable(faults) => HttpResponse::UnprocessableEntity().json(json!({
             "error": "invalid",

@@ -41,7 +41,7 @@ use crate::{
     },
     clock::TrustedClock,
     kept::{Audit, KnownCodes, KnownKeys, KnownPeople, LiveValue},
-    model::ProjectName,
+    model::{DEFAULT_PROJECT, ProjectName},
     telemetry::Metrics,
     tls::ClientCertificate,
 };
@@ -50,7 +50,7 @@ pub(super) use attempts::{Outcome, Turn, address, sender_address};
 pub(super) use audited::{note_caller, note_object};
 pub(super) use provider_logins::AskFault;
 pub use provider_logins::ProviderLogins;
-use refusal::AccessRefusal;
+use refusal::{AccessRefusal, PROJECT_HEADER};
 pub(super) use session::{login_cookie, set_cookie, set_login_cookie};
 
 /// The header of responses to a key that its holder should renew.
@@ -111,6 +111,13 @@ pub(super) fn caller(request: &HttpRequest) -> Option<Caller> {
 /// Returns the project of a request.
 pub(super) fn project(request: &HttpRequest) -> ProjectName {
     request.extensions().get::<ProjectName>().cloned().unwrap_or_default()
+}
+
+/// Returns true when a request names another project than `default`; without access control, the
+/// header has no meaning.
+pub(super) fn names_other_project(request: &HttpRequest) -> bool {
+    let mut named = request.headers().get_all(PROJECT_HEADER);
+    caller(request).is_some() && named.any(|name| name.as_bytes() != DEFAULT_PROJECT.as_bytes())
 }
 
 /// Returns the text that requests for changes must repeat when they are sent with this session's

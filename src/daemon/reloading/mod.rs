@@ -275,13 +275,17 @@ impl Reloader {
         changed.map_err(|cause| format!("cannot change the retention: {}", with_causes(&cause)))?;
         self.parts.load_dashboards(settings.server.dashboards_dir.clone()).await?;
         self.settings.replace(settings);
-        self.parts.rules.replace(rules);
-        for (read, (_, known)) in of_projects.into_iter().zip(&self.parts.of_projects) {
-            known.replace(read);
-            known.note_reload(None);
-        }
+        let others = self.parts.of_projects.iter().map(|(_, known)| known.clone());
+        let replaced = [(self.parts.rules.clone(), rules)].into_iter();
+        let replaced: Vec<_> = replaced.chain(others.zip(of_projects)).collect();
+        let replace = spawn_blocking(move || {
+            for (known, read) in replaced {
+                known.replace(read);
+                known.note_reload(None);
+            }
+        });
+        replace.await.map_err(|cause| cause.to_string())?;
         self.parts.certificate.replace(certificate);
-        self.parts.rules.note_reload(None);
         Ok((answer, None))
     }
 }

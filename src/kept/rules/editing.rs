@@ -9,7 +9,7 @@ use super::{
     loading::LoadedRules,
     routing::read_receivers,
     set::{check_added, count_rules},
-    texts::{AlertText, StoredVersion, read_groups},
+    texts::{AlertText, read_groups},
 };
 use crate::{
     alerts::FileFault,
@@ -44,13 +44,21 @@ pub enum TextFault {
     Object(#[from] ObjectFault),
 }
 
+impl TextFault {
+    /// Returns the refusal to change the receivers of another project than `default`.
+    pub fn of_other_project() -> Self {
+        let reason = "only the project default has receivers that are edited on the page: name a \
+                      file in the settings of this project";
+        Self::NotEditable(reason.to_owned())
+    }
+}
+
 impl KnownRules {
     /// Checks a text like a change of it, without changing anything.
     ///
     /// # Errors
     /// The change of the text would be refused.
     pub fn check_text(&self, changed: AlertText<'_>, text: &str) -> Result<CheckedText, TextFault> {
-        let _changes = self.0.text_changes.lock();
         match self.usable(changed, text) {
             Ok(counts) => Ok(CheckedText { counts, faults: Vec::new() }),
             Err(TextFault::Unusable(faults)) => {
@@ -74,7 +82,7 @@ impl KnownRules {
         text: &str,
         now: UnixMillis,
     ) -> Result<SavedText, TextFault> {
-        let _changes = self.0.text_changes.lock();
+        let mut are_unsure = self.0.text_changes.lock();
         let counts = self.usable(changed, text)?;
         let loaded = self.loaded();
         let is_new = matches!(changed, AlertText::Rules(name) if !has_text(&loaded, name));
@@ -84,10 +92,7 @@ impl KnownRules {
         }
         let (kind, name) = (changed.kind(), changed.name());
         let outcome = self.0.store.put_object(kind, name, expected, text.as_bytes(), now);
-        // After an error, the change may be stored or not.
-        let used = self.read_texts();
-        let version = outcome.map_err(ObjectFault::from)?.map_err(ObjectFault::from)?;
-        used.map_err(ObjectFault::from)?;
+        let version = self.use_changed(&mut are_unsure, outcome)?;
         Ok(SavedText { name: name.to_owned(), version, counts })
     }
 
@@ -101,14 +106,14 @@ impl KnownRules {
         changed: AlertText<'_>,
         expected: Option<u64>,
     ) -> Result<(), TextFault> {
-        let _changes = self.0.text_changes.lock();
-        if self.stored_version(changed).is_none() {
-            return Err(not_found(changed).into());
+        let (kind, name) = (changed.kind(), changed.name());
+        let mut are_unsure = self.0.text_changes.lock();
+        let outcome = self.0.store.delete_object(kind, name, expected);
+        let is_absent = || matches!(self.0.store.object(kind, name), Ok(None));
+        match self.use_changed(&mut are_unsure, outcome) {
+            Err(ObjectFault::Refused(_)) if is_absent() => Err(not_found(changed).into()),
+            outcome => Ok(outcome?),
         }
-        let outcome = self.0.store.delete_object(changed.kind(), changed.name(), expected);
-        let used = self.read_texts();
-        outcome.map_err(ObjectFault::from)?.map_err(ObjectFault::from)?;
-        Ok(used.map_err(ObjectFault::from)?)
     }
 
     /// Checks a text with everything else that is in use.
@@ -145,20 +150,8 @@ impl KnownRules {
         }
         // Receivers send requests from the daemon's machine, whose operator is not the
         // administrator of another project.
-        (*self.0.store.project() != ProjectName::default()).then(|| {
-            "only the project default has receivers that are edited on the page: name a file in \
-             the settings of this project"
-                .to_owned()
-        })
-    }
-
-    /// Returns the stored version of a text; `None` without such a text.
-    fn stored_version(&self, text: AlertText<'_>) -> Option<StoredVersion> {
-        let texts = self.loaded().parts.texts;
-        match text {
-            AlertText::Rules(name) => texts.rules.get(name).map(|text| text.stored),
-            AlertText::Receivers => texts.receivers.as_ref().map(|text| text.stored),
-        }
+        let is_other = *self.0.store.project() != ProjectName::default();
+        is_other.then(|| TextFault::of_other_project().to_string())
     }
 }
 

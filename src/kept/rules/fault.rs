@@ -37,7 +37,7 @@ pub enum SourceFault {
         /// The maximum number.
         limit: usize,
     },
-    /// The files or texts contain invalid rules.
+    /// The files contain invalid rules.
     #[error("{}", fault_lines(.0))]
     Rules(Vec<FileFault>),
     /// The texts cannot be read.

@@ -1,13 +1,12 @@
 //! The loads of rules: at the start, at reloads, and when a text changes.
 //!
-//! A reload reads files and texts first, and replaces the rules later; texts that change in between
-//! stay. Must never know: the times of reloads, evaluation.
+//! A reload reads the files first, and replaces the rules later; texts that change in between stay.
+//! Must never know: the times of reloads, evaluation.
 
 use std::sync::Arc;
 
 use super::{
     KnownRules, RuleSet, RuleSources, SourceFault,
-    destination::warn_without_destination,
     fault::fault_lines,
     set::{check_added, count_rules},
     sources::FileRules,
@@ -16,9 +15,10 @@ use super::{
 use crate::{
     alerts::FileFault,
     clock::{Clock, SystemClock},
+    kept::ObjectFault,
     model::{UnixMillis, with_causes},
     query::PromqlSettings,
-    store::{Store, StoreError},
+    store::{ObjectRefusal, Store, StoreError},
 };
 
 /// Rules that were read and can be used.
@@ -128,7 +128,7 @@ impl KnownRules {
     /// Reads the rules of the sources without using them.
     ///
     /// # Errors
-    /// The rules are unusable.
+    /// The rules of the files are unusable. An unusable text is skipped: [`Self::fault`] reports it.
     pub fn read(
         &self,
         sources: RuleSources,
@@ -142,11 +142,8 @@ impl KnownRules {
         let texts = ReadTexts::read(&self.0.store, &sources, promql, &ReadTexts::default())?;
         let (sources, files, texts) = (Arc::new(sources), Arc::new(files), Arc::new(texts));
         let parts = RuleParts { sources, promql: *promql, files, texts };
-        let (set, faults) = parts.compose();
-        if !faults.is_empty() {
-            return Err(SourceFault::Rules(faults));
-        }
-        Ok(ReadRules { parts, rules: count_rules(&set.groups) })
+        let rules = count_rules(&parts.compose().0.groups);
+        Ok(ReadRules { parts, rules })
     }
 
     /// Notes the outcome of the last reload: the reason why it failed, if it did.
@@ -155,27 +152,66 @@ impl KnownRules {
         self.count_faults();
     }
 
-    /// Replaces the rules with those that were read.
+    /// Replaces the rules with those that were read, and with the present texts. Waits for the disk.
     pub fn replace(&self, read: ReadRules) {
-        self.install(|loaded| {
-            let texts = read.parts.texts.as_of(&loaded.parts.texts).into();
-            RuleParts { texts, ..read.parts }
-        });
-        let loaded = self.loaded();
-        warn_without_destination(&loaded.parts.sources, &loaded.set);
+        let mut are_unsure = self.0.text_changes.lock();
+        let RuleParts { sources, promql, files, texts } = read.parts;
+        let texts = match ReadTexts::read(&self.0.store, &sources, &promql, &texts) {
+            Ok(texts) => texts.into(),
+            Err(cause) => {
+                let cause: &dyn std::error::Error = &cause;
+                tracing::warn!(cause, "cannot read the saved texts of rules; trying again");
+                *are_unsure = true;
+                self.loaded().parts.texts
+            }
+        };
+        self.install(RuleParts { sources, promql, files, texts });
+        drop(are_unsure);
+        self.warn_without_destination();
+        if let Some(faults) = self.loaded().text_fault() {
+            tracing::warn!(faults, "cannot use all saved texts of rules; the others are used");
+        }
     }
 
-    /// Reads the stored texts after a change, and uses them.
-    pub(super) fn read_texts(&self) -> Result<(), StoreError> {
-        let RuleParts { sources, promql, texts, .. } = self.loaded().parts;
-        let texts = ReadTexts::read(&self.0.store, &sources, &promql, &texts)?.into();
-        self.install(|loaded| RuleParts { texts, ..loaded.parts.clone() });
+    /// Uses the stored texts after a change, whose outcome may be unknown. `are_unsure` is the
+    /// value of the lock of changes.
+    pub(super) fn use_changed<T>(
+        &self,
+        are_unsure: &mut bool,
+        outcome: Result<Result<T, ObjectRefusal>, StoreError>,
+    ) -> Result<T, ObjectFault> {
+        let before = if *are_unsure { Arc::default() } else { self.loaded().parts.texts };
+        let read = self.read_texts(&before);
+        // After an error, the change may be stored or not, now or later.
+        *are_unsure = outcome.is_err() || read.is_err();
+        let changed = outcome??;
+        read?;
+        Ok(changed)
+    }
+
+    /// Uses the stored texts if they may differ from those in use, because the outcome of a change
+    /// was unknown or the texts could not be read. Waits for the disk, but not for a running change.
+    pub fn settle_texts(&self) {
+        let Some(mut are_unsure) = self.0.text_changes.try_lock() else { return };
+        if !*are_unsure || self.0.store.settle_objects().is_err() {
+            return;
+        }
+        // The settings may have changed, so all texts are parsed again.
+        *are_unsure = self.read_texts(&ReadTexts::default()).is_err();
+    }
+
+    /// Reads the stored texts, and uses them. A text is not parsed again if `before` contains it.
+    fn read_texts(&self, before: &ReadTexts) -> Result<(), StoreError> {
+        let parts = self.loaded().parts;
+        let texts = ReadTexts::read(&self.0.store, &parts.sources, &parts.promql, before)?.into();
+        self.install(RuleParts { texts, ..parts });
         Ok(())
     }
 
-    fn install(&self, parts: impl FnOnce(&LoadedRules) -> RuleParts) {
+    /// Uses new rules; the caller holds the lock of changes.
+    fn install(&self, parts: RuleParts) {
         let mut loaded = self.0.loaded.write();
-        let next = LoadedRules::new(parts(&loaded), loaded.generation + 1);
+        let next = LoadedRules::new(parts, loaded.generation + 1);
         let (groups, rules) = (next.set.groups.len(), next.count());
         *loaded = next;
         drop(loaded);
@@ -194,8 +230,6 @@ impl KnownRules {
         let of_files = self.0.fault.lock().clone();
         let of_texts = self.0.loaded.read().text_fault();
         match (of_files, of_texts) {
-            // A failed reload names the faults of texts, too.
-            (Some(files), Some(texts)) if files.contains(&texts) => Some(files),
             (Some(files), Some(texts)) => Some(format!("{files}\n{texts}")),
             (files, texts) => files.or(texts),
         }

@@ -43,7 +43,6 @@ use std::{
 use parking_lot::{Mutex, RwLock};
 
 use acknowledging::AcknowledgementQueue;
-use destination::warn_without_destination;
 use loading::fault_text;
 use status::notified;
 
@@ -66,8 +65,9 @@ pub struct KnownRules(Arc<SharedRules>);
 struct SharedRules {
     metrics: Metrics,
     store: Store,
-    /// Changes of texts hold this lock.
-    text_changes: Mutex<()>,
+    /// The lock of changes of texts and of loads. True while the stored texts may differ from those
+    /// in use.
+    text_changes: Mutex<bool>,
     loaded: RwLock<LoadedRules>,
     /// The results by the groups' IDs.
     statuses: RwLock<BTreeMap<String, Arc<GroupStatus>>>,
@@ -97,7 +97,6 @@ impl KnownRules {
         metrics: Metrics,
     ) -> Result<Self, StoreError> {
         let (loaded, fault) = LoadedRules::open(store, sources, promql)?;
-        warn_without_destination(&loaded.parts.sources, &loaded.set);
         metrics.rules.set(loaded.count() as i64);
         let known = Self(Arc::new(SharedRules {
             fault: Mutex::default(),
@@ -112,6 +111,7 @@ impl KnownRules {
             deliveries: RwLock::default(),
             acknowledgements: AcknowledgementQueue::default(),
         }));
+        known.warn_without_destination();
         known.note_reload(fault_text(fault));
         Ok(known)
     }

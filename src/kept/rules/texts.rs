@@ -50,7 +50,11 @@ impl<'a> AlertText<'a> {
 
     /// Returns the name that takes the place of a file's path, in groups and in faults.
     pub(super) fn file(self) -> String {
-        format!("{PREFIX}{}", self.name())
+        match self {
+            Self::Rules(name) => format!("{PREFIX}{name}"),
+            // No name of a text of rules contains a slash.
+            Self::Receivers => format!("{PREFIX}/{RECEIVERS}"),
+        }
     }
 }
 
@@ -119,19 +123,6 @@ impl ReadTexts {
         Ok(texts)
     }
 
-    /// Returns the present texts, parsed as in `self` where these are the same versions.
-    pub(super) fn as_of(&self, present: &Self) -> Self {
-        let rules = present.rules.iter().map(|(name, text)| {
-            let same = self.rules.get(name).filter(|read| read.stored == text.stored);
-            (name.clone(), same.unwrap_or(text).clone())
-        });
-        let receivers = present.receivers.as_ref().map(|text| {
-            let same = self.receivers.as_ref().filter(|read| read.stored == text.stored);
-            same.unwrap_or(text).clone()
-        });
-        Self { rules: rules.collect(), receivers }
-    }
-
     /// Returns the groups of all usable texts but one.
     pub(super) fn groups_without(&self, left_out: &str) -> impl Iterator<Item = &RuleGroup> {
         let others = self.rules.iter().filter(move |(name, _)| *name != left_out);
@@ -143,6 +134,18 @@ impl RuleText {
     /// Returns the numbers of groups and rules.
     pub(super) fn counts(&self) -> (usize, usize) {
         self.groups.as_ref().map_or((0, 0), |groups| (groups.len(), count_rules(groups)))
+    }
+}
+
+impl ReceiversText {
+    /// Returns the number of receivers.
+    pub(super) fn count(&self) -> usize {
+        self.routing.as_ref().map_or(0, |routing| routing.receivers.len())
+    }
+
+    /// Returns the reasons why the text cannot be used, if there are some.
+    pub(super) fn faults(&self) -> &[FileFault] {
+        self.routing.as_ref().err().map_or(&[], |faults| faults)
     }
 }
 

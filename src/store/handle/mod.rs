@@ -367,6 +367,15 @@ impl Store {
         self.inner.objects.delete(&self.project, kind, name, expected)
     }
 
+    /// Appends the changes of objects again whose outcome is unknown, so that objects show all
+    /// earlier changes.
+    ///
+    /// # Errors
+    /// When the log fails, or this store no longer leads: the outcome stays unknown.
+    pub fn settle_objects(&self) -> Result<(), StoreError> {
+        self.inner.objects.settle()
+    }
+
     /// Returns the stored hosts, without damaged ones.
     ///
     /// # Errors

@@ -103,7 +103,7 @@ pub(super) fn get(
         let Some(found) = objects.get(&*key).map_err(fail("read"))? else { return Ok(None) };
         let object = row::decode(found.value(), &key).ok_or_else(|| {
             let file = OBJECTS_FILE.to_owned();
-            StoreError::DamagedObject { file, object: format!("{kind} {name:?}") }
+            StoreError::DamagedObject { file, object: format!("{} {name:?}", kind.noun()) }
         })?;
         Ok(Some(object))
     })

@@ -94,6 +94,10 @@ impl Objects {
         kind: ObjectKind,
         name: &str,
     ) -> Result<Option<Object>, StoreError> {
+        // The stored name of another project's object is no name.
+        if !row::is_name(name) {
+            return Ok(None);
+        }
         self.read(None, |file| file::get(file, project, kind, name))
     }
 
@@ -145,7 +149,11 @@ impl Objects {
         name: &str,
         expected: Option<u64>,
     ) -> Result<Result<(), ObjectRefusal>, StoreError> {
-        Ok(self.change(&Change { project, kind, name, expected, new: None })?.map(drop))
+        let change = Change { project, kind, name, expected, new: None };
+        if !row::is_name(name) {
+            return Ok(Err(change.conflict(None)));
+        }
+        Ok(self.change(&change)?.map(drop))
     }
 
     /// Returns the stored hosts, without damaged ones.

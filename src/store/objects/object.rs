@@ -56,9 +56,18 @@ impl ObjectKind {
     /// All kinds.
     pub const ALL: &[Self] = Self::VARIANTS;
 
-    /// Returns the name in keys and in messages.
+    /// Returns the name in keys.
     pub fn as_str(self) -> &'static str {
         self.into()
+    }
+
+    /// Returns the noun in messages to people.
+    pub fn noun(self) -> String {
+        match self {
+            Self::RuleText => "text of rules".to_owned(),
+            Self::ReceiversText => "text of receivers".to_owned(),
+            _ => self.as_str().replace('_', " "),
+        }
     }
 
     /// Returns the maximum number of objects of the kind.
@@ -97,7 +106,7 @@ pub struct ListedObject {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ObjectRefusal {
     /// The version in the change is not the current version.
-    #[error("{kind} {name:?} was changed meanwhile: read it again, and repeat the change")]
+    #[error("the {} {name:?} was changed meanwhile: read it again, and repeat the change", .kind.noun())]
     Conflict {
         /// The object's kind.
         kind: ObjectKind,
@@ -108,11 +117,15 @@ pub enum ObjectRefusal {
     },
     /// The name is not valid.
     #[error(
-        "the name of a {0} is empty, has control characters, or more than {OBJECT_NAME_BYTES_MAX} bytes"
+        "the name of a {} is empty, has control characters, or more than {OBJECT_NAME_BYTES_MAX} bytes",
+        .0.noun()
     )]
     BadName(ObjectKind),
     /// The object is too large.
-    #[error("{bytes} bytes are more than a {kind} may have ({OBJECT_BYTES_MAX}): make it smaller")]
+    #[error(
+        "{bytes} bytes are more than a {} may have ({OBJECT_BYTES_MAX}): make it smaller",
+        .kind.noun()
+    )]
     TooLarge {
         /// The object's kind.
         kind: ObjectKind,

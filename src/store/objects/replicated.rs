@@ -131,6 +131,14 @@ impl Objects {
         log.map(Some).ok_or_else(not_leading)
     }
 
+    /// Appends the changes of unknown outcome again, so that objects show all earlier changes.
+    ///
+    /// # Errors
+    /// The log fails: the outcome stays unknown.
+    pub(crate) fn settle(&self) -> Result<(), StoreError> {
+        self.log()?.map_or(Ok(()), |log| log.append(&mut || Ok(None)))
+    }
+
     /// Decides a change of an object, and appends it.
     pub(super) fn append_object(
         &self,

@@ -46,6 +46,18 @@ fn conflict(name: &str, found: Option<u64>) -> ObjectRefusal {
 }
 
 #[test]
+fn the_stored_name_of_another_project_reaches_no_object() {
+    let objects = open(&FaultyMedium::new(1)).unwrap();
+    let shop: ProjectName = "shop".parse().unwrap();
+    assert_eq!(objects.put((&shop, KIND, "a"), None, b"x", NOW).unwrap(), Ok(1));
+    let stored = shop.stored_name("a");
+    assert_eq!(objects.get(&project(), KIND, &stored).unwrap(), None);
+    let deleted = objects.delete(&project(), KIND, &stored, Some(1)).unwrap();
+    assert_eq!(deleted, Err(conflict(&stored, None)));
+    assert!(objects.get(&shop, KIND, "a").unwrap().is_some());
+}
+
+#[test]
 fn a_change_of_an_old_version_is_refused() {
     let objects = open(&FaultyMedium::new(1)).unwrap();
     assert_eq!(objects.delete(&project(), KIND, "a", Some(1)).unwrap(), Err(conflict("a", None)));

@@ -8,6 +8,7 @@ mod matrix;
 mod oidc;
 mod people;
 mod projects;
+mod receivers;
 mod senders;
 mod sessions;
 

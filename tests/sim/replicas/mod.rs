@@ -11,6 +11,7 @@ mod node;
 mod object_records;
 mod objects;
 mod operations;
+mod rule_texts;
 
 use std::collections::BTreeMap;
 

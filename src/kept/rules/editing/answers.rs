@@ -4,10 +4,10 @@
 
 use serde::Serialize;
 
-use super::{AlertText, KnownRules, LoadedRules, ObjectFault, StoredVersion, not_found};
+use super::{AlertText, KnownRules, LoadedRules, ObjectFault, not_found};
 use crate::{
     alerts::FileFault,
-    kept::rules::{loading::RuleParts, set::count_rules},
+    kept::rules::{loading::RuleParts, set::count_rules, texts::StoredVersion},
 };
 
 /// The maximum number of faults of a file or text in an answer.
@@ -133,7 +133,7 @@ impl KnownRules {
         let of_texts = texts.rules.iter().map(|(name, text)| {
             let (groups, rules) = text.counts();
             let counts = TextCounts::Rules { groups, rules };
-            TextEntry::text(AlertText::Rules(name), text.stored, counts, &loaded)
+            TextEntry::text(AlertText::Rules(name), text.stored, counts, &loaded.faults)
         });
         TextsAnswer {
             files: of_files.chain(of_texts).collect(),
@@ -144,18 +144,22 @@ impl KnownRules {
 
     fn receivers_entry(&self, loaded: &LoadedRules) -> TextEntry {
         let RuleParts { sources, files, texts, .. } = &loaded.parts;
-        let counts = TextCounts::Receivers {
-            receivers: loaded.set.routing.as_ref().map_or(0, |routing| routing.receivers.len()),
-        };
         let reason = self.fixed_receivers(loaded);
         let name = AlertText::Receivers.name().to_owned();
         if let (Some(path), Some(reason)) = (&sources.notifications, &reason) {
             let path = path.to_string_lossy();
             let faults = TextFaultAnswer::of_file(&files.faults, &path);
+            let routing = files.routing.as_ref();
+            let receivers = routing.map_or(0, |routing| routing.receivers.len());
+            let counts = TextCounts::Receivers { receivers };
             return TextEntry { name, faults, ..TextEntry::file(&path, reason.clone(), counts) };
         }
-        let stored = texts.receivers.as_ref().map_or(StoredVersion::NONE, |text| text.stored);
-        let entry = TextEntry::text(AlertText::Receivers, stored, counts, loaded);
+        let text = texts.receivers.as_ref();
+        let stored = text.map_or(StoredVersion::NONE, |text| text.stored);
+        let receivers = text.map_or(0, |text| text.count());
+        let counts = TextCounts::Receivers { receivers };
+        let faults = text.map_or(&[][..], |text| text.faults());
+        let entry = TextEntry::text(AlertText::Receivers, stored, counts, faults);
         TextEntry { editable: reason.is_none(), reason, ..entry }
     }
 
@@ -167,16 +171,19 @@ impl KnownRules {
         let object = self.0.store.object(text.kind(), text.name())?;
         let object = object.ok_or_else(|| not_found(text))?;
         let loaded = self.loaded();
-        let counts = match text {
-            AlertText::Rules(name) => loaded.parts.texts.rules.get(name).map(|text| {
-                let (groups, rules) = text.counts();
-                TextCounts::Rules { groups, rules }
-            }),
-            AlertText::Receivers => loaded
-                .set
-                .routing
-                .as_ref()
-                .map(|routing| TextCounts::Receivers { receivers: routing.receivers.len() }),
+        let texts = &loaded.parts.texts;
+        let (counts, faults) = match text {
+            AlertText::Rules(name) => {
+                let counts = texts.rules.get(name).map(|text| text.counts());
+                let counts = counts.map(|(groups, rules)| TextCounts::Rules { groups, rules });
+                (counts, &loaded.faults[..])
+            }
+            // While a file is in use instead, the faults of the text are not those of the load.
+            AlertText::Receivers => {
+                let found = texts.receivers.as_ref();
+                let counts = found.map(|text| TextCounts::Receivers { receivers: text.count() });
+                (counts, found.map_or(&[][..], |text| text.faults()))
+            }
         };
         Ok(TextAnswer {
             name: text.name().to_owned(),
@@ -184,7 +191,7 @@ impl KnownRules {
             changed: object.changed_at.0,
             text: String::from_utf8_lossy(&object.bytes).into_owned(),
             counts: counts.unwrap_or_else(|| TextCounts::none(text)),
-            faults: TextFaultAnswer::of_file(&loaded.faults, &text.file()),
+            faults: TextFaultAnswer::of_file(faults, &text.file()),
         })
     }
 }
@@ -208,7 +215,7 @@ impl TextEntry {
         text: AlertText<'_>,
         stored: StoredVersion,
         counts: TextCounts,
-        loaded: &LoadedRules,
+        faults: &[FileFault],
     ) -> Self {
         Self {
             name: text.name().to_owned(),
@@ -219,7 +226,7 @@ impl TextEntry {
             version: stored.version,
             changed: stored.changed.map(|time| time.0),
             counts,
-            faults: TextFaultAnswer::of_file(&loaded.faults, &text.file()),
+            faults: TextFaultAnswer::of_file(faults, &text.file()),
         }
     }
 }

@@ -40,7 +40,7 @@ fn files(known: &KnownRules) -> Vec<String> {
 }
 
 fn put(known: &KnownRules, text: AlertText<'_>, content: &str) -> Result<u64, TextFault> {
-    let version = known.stored_version(text).and_then(|stored| stored.version);
+    let version = known.text(text).ok().map(|found| json!(found)["version"].as_u64().unwrap());
     known.put_text(text, version, content, NOW).map(|saved| saved.version)
 }
 
@@ -143,7 +143,7 @@ fn texts_and_files_are_in_use_together_and_a_reload_keeps_a_text_that_was_saved_
 }
 
 #[test]
-fn a_start_skips_an_unusable_text_and_a_save_repairs_it() {
+fn a_start_and_a_reload_skip_an_unusable_text_and_a_save_repairs_it() {
     let store = new_store();
     for (name, text) in [("bad", "groups: 5"), ("good", RULES)] {
         let put = store.put_object(ObjectKind::RuleText, name, None, text.as_bytes(), NOW);
@@ -156,10 +156,14 @@ fn a_start_skips_an_unusable_text_and_a_save_repairs_it() {
     assert!(known.fault().unwrap().contains("page:bad"));
     let listed = json!(known.texts());
     assert_eq!(listed["files"][0]["faults"].as_array().unwrap().len(), 1, "{listed}");
-    let reload = known.read(no_files(), &promql()).map(drop).unwrap_err();
-    assert!(reload.to_string().contains("page:bad"), "{reload}");
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("a.yml"), RULES).unwrap();
+    known.replace(known.read(sources(folder.path()), &promql()).unwrap());
+    known.note_reload(None);
+    assert_eq!(files(&known).len(), 2, "the reload uses the file beside the unusable text");
+    assert!(known.fault().unwrap().contains("page:bad"));
     put(&known, AlertText::Rules("bad"), RULES).unwrap();
-    assert_eq!((files(&known).len(), known.fault()), (2, None));
+    assert_eq!((files(&known).len(), known.fault()), (3, None));
 }
 
 #[test]
@@ -190,14 +194,77 @@ fn receivers_on_the_page_name_no_files_run_no_commands_and_yield_to_a_file() {
     assert_eq!(receivers(&known), ["a"]);
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("notifications.yml");
-    fs::write(&file, "route: {receiver: b}\nreceivers: [{name: b}]").unwrap();
-    let with_file = RuleSources { notifications: Some(file), ..no_files() };
+    let with_file = RuleSources { notifications: Some(file.clone()), ..no_files() };
+    fs::write(&file, "route: {receiver: b}\nreceivers: [{name: b}, {name: c}]").unwrap();
     let known = open_rules(&store, with_file);
-    assert_eq!(receivers(&known), ["b"]);
+    assert_eq!(receivers(&known), ["b", "c"]);
+    assert_eq!(json!(known.texts())["notifications"]["receivers"], 2);
+    assert_eq!(json!(known.text(AlertText::Receivers).unwrap())["receivers"], 1, "of the text");
     let message = refused(&known, AlertText::Receivers, "");
     assert!(message.contains("alerts.notifications names the file"), "{message}");
     assert_eq!(json!(known.texts())["notifications"]["editable"], false);
+    known.delete_text(AlertText::Receivers, Some(1)).unwrap();
+    assert!(known.text(AlertText::Receivers).is_err());
     let other = open_rules(&store.for_project(&"web".parse().unwrap()), no_files());
     assert!(refused(&other, AlertText::Receivers, "").contains("only the project default"));
     assert_eq!(json!(other.texts())["notifications"]["editable"], false);
+}
+
+#[test]
+fn rules_called_as_the_receivers_share_no_faults_with_them() {
+    let store = new_store();
+    let rules = AlertText::Rules("notifications");
+    let put = |kind, text: &str| {
+        let put = store.put_object(kind, "notifications", None, text.as_bytes(), NOW);
+        put.unwrap().unwrap();
+    };
+    put(ObjectKind::RuleText, RULES);
+    put(ObjectKind::ReceiversText, "route: 5");
+    let known = open_rules(&store, no_files());
+    assert_eq!(files(&known), ["page:notifications"]);
+    assert_eq!(json!(known.text(rules).unwrap())["faults"], json!([]));
+    let listed = json!(known.texts());
+    assert_eq!(listed["files"][0]["faults"], json!([]));
+    assert_eq!(listed["notifications"]["faults"].as_array().unwrap().len(), 1, "{listed}");
+    let receivers = json!(known.text(AlertText::Receivers).unwrap());
+    assert_eq!(receivers["faults"].as_array().unwrap().len(), 1, "{receivers}");
+}
+
+#[test]
+fn a_reload_uses_texts_that_it_had_not_read_and_parses_all_by_the_new_settings() {
+    let store = new_store();
+    let known = open_rules(&store, no_files());
+    let slower = RuleSources { interval_ms: 120_000, ..no_files() };
+    let read = known.read(slower, &promql()).unwrap();
+    put(&known, SHOP, RULES).unwrap();
+    // A change whose outcome was unknown.
+    let put = store.put_object(ObjectKind::RuleText, "late", None, RULES.as_bytes(), NOW);
+    put.unwrap().unwrap();
+    known.replace(read);
+    let intervals = |known: &KnownRules| {
+        let groups = known.loaded().set.groups.clone();
+        groups.into_iter().map(|group| (group.file, group.interval_ms)).collect::<Vec<_>>()
+    };
+    let expected = [("page:late".to_owned(), 120_000), ("page:shop".to_owned(), 120_000)];
+    assert_eq!(intervals(&known), expected);
+    known.delete_text(AlertText::Rules("late"), Some(2)).unwrap();
+    assert_eq!(files(&known), ["page:shop"]);
+}
+
+#[test]
+fn a_text_that_is_not_in_use_can_be_deleted() {
+    let store = new_store();
+    let known = open_rules(&store, no_files());
+    let put = store.put_object(ObjectKind::RuleText, "shop", None, RULES.as_bytes(), NOW);
+    assert_eq!(put.unwrap().unwrap(), 1);
+    known.delete_text(SHOP, Some(1)).unwrap();
+    assert_eq!(store.object(ObjectKind::RuleText, "shop").unwrap(), None);
+}
+
+#[test]
+fn a_conflict_is_described_in_words() {
+    let known = open_rules(&new_store(), no_files());
+    put(&known, SHOP, RULES).unwrap();
+    let conflict = known.put_text(SHOP, None, RULES, NOW).unwrap_err().to_string();
+    assert!(conflict.starts_with("the text of rules \"shop\" was changed meanwhile"), "{conflict}");
 }
