@@ -47,6 +47,11 @@ pub(crate) fn damaged_answer() -> QueryError {
     QueryError::Busy("the answer of a shard is damaged; retry".to_owned())
 }
 
+/// Returns the error of answers whose series changed between two questions.
+pub(crate) fn changed_series() -> QueryError {
+    QueryError::Busy("the series of a shard have changed; retry".to_owned())
+}
+
 /// Asks all shards a question whose answers are JSON. `own` returns the answer of this shard.
 ///
 /// # Errors

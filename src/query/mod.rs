@@ -65,8 +65,7 @@ pub use graphite::{
 };
 pub use messages::{ask_all, read_answer, read_question, written};
 pub use moved::{
-    MovedAnswer, MovedPart, MovedRequest, MovedSeries, MovedStep, moved, moved_of_shards,
-    moved_step,
+    MovedAnswer, MovedPart, MovedRequest, MovedSeries, moved, moved_of_shard, moved_of_shards,
 };
 pub use overview::{
     BoundedBytes, FullestFilesystem, HostAlerts, HostLines, HostsAnswer, HostsRemoved,

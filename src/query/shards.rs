@@ -35,6 +35,9 @@ pub type ReserveBytes<'a> = dyn Fn(usize) -> bool + Sync + 'a;
 
 /// The other shards of a store.
 pub trait OtherShards: fmt::Debug + Send + Sync {
+    /// Returns the number of other shards.
+    fn count(&self) -> usize;
+
     /// Asks the holder of each shard the same question, a kind and its text, and returns their
     /// answers in the order of shards. Calls `reserve` before an answer is read. Blocks.
     ///
@@ -66,6 +69,11 @@ impl ShardsOfProject {
     #[must_use]
     pub fn of_project(&self, project: &str) -> Self {
         Self { project: project.into(), shards: self.shards.clone() }
+    }
+
+    /// Returns the number of other shards.
+    pub fn count(&self) -> usize {
+        self.shards.count()
     }
 
     /// Asks all other shards.

@@ -4,9 +4,9 @@
 use granary::{
     model::{Display, Kind, UnixMillis},
     query::{
-        Budget, ChartAnswer, ChartRequest, ChartStep, MovedRequest, MovedStep, QueryError,
-        QueryLimits, Rank, Resolution, Selector, SeriesMerge, chart, chart_of_shards, chart_step,
-        moved, moved_of_shards, moved_step,
+        Budget, ChartAnswer, ChartRequest, ChartStep, MovedRequest, QueryError, QueryLimits, Rank,
+        Resolution, Selector, SeriesMerge, chart, chart_of_shards, chart_step, moved,
+        moved_of_shard, moved_of_shards,
     },
     store::{Appender, Store},
 };
@@ -178,18 +178,24 @@ fn series_of_shards_move_as_those_of_one_store() {
             send(&mut to.appender, samples(id, points), NOW);
         }
     }
+    // This series is in one shard.
+    for to in [&mut whole, &mut shards[1]] {
+        fill(to, ("alone", &[("host", "h1")], Kind::Gauge), 1.0);
+    }
     let stretch = UnixMillis(START + 25 * MINUTE)..UnixMillis(START + 50 * MINUTE);
-    for (metric, top) in [(Some("queue"), 4), (Some("queue"), 100), (Some("missing"), 4)] {
+    for (metric, top) in
+        [(Some("queue"), 4), (Some("queue"), 100), (Some("alone"), 4), (Some("missing"), 4)]
+    {
         // A query may hold few slots: all shards use wider ones.
         for points_max in [100_000, 13] {
             let limits = QueryLimits { points_max, ..LIMITS };
             let selector = Selector { metric: metric.map(str::to_owned), tags: Vec::new() };
             let request = MovedRequest::new(selector, stretch.clone(), Some(top)).unwrap();
             let expected = moved(&whole.store, &Budget::UNLIMITED, &request, &limits, NOW);
-            let ask = |step: &MovedStep| {
+            let ask = |resolution: &str| {
                 let answer = |shard: &Opened| {
-                    let request = (&request, step);
-                    moved_step(&shard.store, &Budget::UNLIMITED, request, &limits, NOW)
+                    let request = (&request, resolution);
+                    moved_of_shard(&shard.store, &Budget::UNLIMITED, request, &limits, NOW)
                 };
                 shards.iter().map(answer).collect()
             };

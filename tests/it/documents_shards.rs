@@ -11,7 +11,7 @@ use granary::{
 
 use crate::{
     chart_shards::{self, NOW, Opened, START, split},
-    setup::{self, HOUR, MINUTE, define, samples, send},
+    setup::{self, DAY, HOUR, MINUTE, define, samples, send},
 };
 
 /// The minutes of all months of the series are within the limit.
@@ -96,6 +96,29 @@ fn documents_of_shards_equal_those_of_one_store() {
     let DocumentsAnswer::Levels { documents, .. } = answer else { panic!() };
     let both = documents.iter().find(|document| document.series.tags["host"] == "both").unwrap();
     assert_eq!((both.num_samples, both.total_samples), (40, 780.0));
+}
+
+#[test]
+fn a_metric_of_one_shard_is_known_when_the_range_has_no_samples() {
+    let (mut whole, mut shards) = split();
+    for to in [&mut whole, &mut shards[1]] {
+        let info = setup::series("only", &[("host", "h1")], Kind::Gauge);
+        let id = define(&mut to.appender, &[info], UnixMillis(START))[0];
+        send(&mut to.appender, samples(id, [(START, 1.0)]), NOW);
+    }
+    let mut request = request("only", DocumentsForm::Levels);
+    check(&whole, &shards, &request);
+    request.range = UnixMillis(START - 70 * DAY)..UnixMillis(START - 60 * DAY);
+    check(&whole, &shards, &request);
+    let DocumentsAnswer::Levels { documents, notes } =
+        of_shards(&shards, &request, &LIMITS).unwrap()
+    else {
+        panic!("the answer has levels")
+    };
+    assert_eq!((documents.len(), notes.len()), (0, 0), "{notes:?}");
+    // The other shards do not know the metric, whose tag is unknown.
+    request.selector.tags = vec![("host".to_owned(), "h2".to_owned())];
+    check(&whole, &shards, &request);
 }
 
 #[test]

@@ -69,6 +69,10 @@ impl Opened {
 struct Others(Vec<Store>);
 
 impl OtherShards for Others {
+    fn count(&self) -> usize {
+        self.0.len()
+    }
+
     fn ask(
         &self,
         _: &str,
@@ -174,6 +178,9 @@ fn pages_of_shards_have_the_series_of_one_store_in_order() {
     }
     let all = pages(&shards[0].store, &budget, request(None, "1m"), || ());
     assert!(all.len() > 4 && series_of(&all).len() == 2 * HOSTS + 2, "{}", all.len());
+    // A page does not grow with the number of shards.
+    let on_page = |page: &Value| page["series"].as_array().unwrap().len();
+    assert!(all.iter().all(|page| on_page(page) <= LIMITS.points_max / 60));
 }
 
 #[test]

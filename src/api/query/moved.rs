@@ -10,7 +10,7 @@ use super::{
 use crate::{
     api::QueryParts,
     model::UnixMillis,
-    query::{self, Budget, MovedPart, MovedRequest, MovedStep, QueryError, QueryLimits},
+    query::{self, Budget, MovedPart, MovedRequest, QueryError, QueryLimits},
     store::Store,
 };
 
@@ -30,7 +30,7 @@ pub(in crate::api) struct MovedQuestion {
     end: i64,
     /// The time of the request, so that all shards compare the same times.
     now: i64,
-    step: MovedStep,
+    resolution: String,
 }
 
 impl MovedQuestion {
@@ -43,7 +43,8 @@ impl MovedQuestion {
     ) -> Result<MovedPart, QueryError> {
         let range = UnixMillis(self.start)..UnixMillis(self.end);
         let request = MovedRequest::new(self.params.selector()?, range, self.params.top)?;
-        query::moved_step(store, budget, (&request, &self.step), limits, UnixMillis(self.now))
+        let request = (&request, self.resolution.as_str());
+        query::moved_of_shard(store, budget, request, limits, UnixMillis(self.now))
     }
 }
 
@@ -57,10 +58,10 @@ pub(super) async fn moved(params: QueryString, parts: web::Data<QueryParts>) -> 
         if budget.others().is_none() {
             return query::moved(&parts.store, budget, &request, limits, now);
         }
-        let ask = |step: &MovedStep| {
-            let (params, step) = (params.clone(), step.clone());
+        let ask = |resolution: &str| {
+            let (params, resolution) = (params.clone(), resolution.to_owned());
             let (start, end, now) = (range.start.0, range.end.0, now.0);
-            let question = MovedQuestion { params, start, end, now, step };
+            let question = MovedQuestion { params, start, end, now, resolution };
             let own = || question.answer(&parts.store, budget, limits);
             query::ask_all(budget, (MOVED, &question), own)
         };

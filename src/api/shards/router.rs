@@ -134,6 +134,10 @@ fn post<A: DeserializeOwned>(agent: &ureq::Agent, outgoing: &Outgoing) -> Result
 }
 
 impl query::OtherShards for ShardRouter {
+    fn count(&self) -> usize {
+        usize::from(self.count).saturating_sub(1)
+    }
+
     fn ask(
         &self,
         project: &str,

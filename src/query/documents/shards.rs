@@ -20,7 +20,8 @@ use crate::{
         Budget, ChartRequest, ChartStep, QueryError, QueryLimits, Resolution, SeriesMerge,
         cells::coverage::coverage,
         chart::{GatheredChart, chart_step},
-        messages::{damaged_question, read_answer, written},
+        messages::{changed_series, damaged_question, read_answer, written},
+        time::resolution::granularity_of_shard,
     },
     store::Store,
 };
@@ -171,7 +172,7 @@ pub fn documents_of_shards(
     }
 }
 
-/// Returns the coarsest granularity that the shards with series chose.
+/// Returns the coarsest granularity that the shards with series chose, in those of this shard.
 fn coarsest(
     answers: &[Vec<u8>],
     budget: &Budget,
@@ -180,12 +181,10 @@ fn coarsest(
     let chosen = answers.iter().map(|answer| read_answer(answer, budget));
     let chosen: Vec<ChosenGranularity> = chosen.collect::<Result<_, _>>()?;
     let has_series = chosen.iter().any(|chosen| chosen.series > 0);
-    let counted = chosen.iter().filter(|chosen| !has_series || chosen.series > 0);
-    let coarsest = counted.max_by_key(|chosen| chosen.width_ms);
-    let known = coarsest.and_then(|chosen| granularities.named(&chosen.name));
-    known.map(|(index, _)| index).ok_or_else(|| {
-        QueryError::Busy("the resolutions of a shard have changed; retry".to_owned())
-    })
+    let counted = chosen.iter().zip(0..).filter(|(chosen, _)| !has_series || chosen.series > 0);
+    let coarsest = counted.max_by_key(|(chosen, _)| chosen.width_ms);
+    let (coarsest, shard) = coarsest.ok_or_else(changed_series)?;
+    Ok(granularity_of_shard(granularities, (&coarsest.name, shard))?.0)
 }
 
 impl DocumentsRequest {

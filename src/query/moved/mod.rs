@@ -26,7 +26,7 @@ use crate::{
     store::Store,
 };
 use score::{Change, SCORE_MIN, VALUES_MIN, compare};
-pub use shards::{MovedPart, MovedStep, moved_of_shards, moved_step};
+pub use shards::{MovedPart, moved_of_shard, moved_of_shards};
 
 /// Default number of series in an answer.
 const TOP_DEFAULT: usize = 24;

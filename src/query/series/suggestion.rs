@@ -20,6 +20,12 @@ const NAME_BYTES_MAX: usize = 100;
 const SUGGESTED_MAX: usize = 3;
 /// Minimum similarity of a suggested name, between 0 and 1.
 const SIMILARITY_MIN: f64 = 0.7;
+/// The beginning of a note about an unknown metric.
+const NO_METRIC: &str = "no metric is called";
+/// The end of a note when there are no series at all.
+const EMPTY_STORE: &str = "the daemon has no series yet";
+/// The beginning of a list of suggested names.
+const NEAREST: &str = "; the nearest ";
 
 /// Returns the reason why no series matches; `None` when a series matches or the selector is empty.
 pub(crate) fn note(store: &Store, selector: &Selector) -> Option<String> {
@@ -33,10 +39,24 @@ pub(crate) fn note(store: &Store, selector: &Selector) -> Option<String> {
     }
     let names = store.dictionary().values_after(METRIC_TAG, None, NAMES_MAX);
     Some(if names.is_empty() {
-        format!("no metric is called {metric}: the daemon has no series yet")
+        format!("{NO_METRIC} {metric}: {EMPTY_STORE}")
     } else {
-        format!("no metric is called {metric}{}", suggestion(&nearest(metric, &names)))
+        format!("{NO_METRIC} {metric}{}", suggestion(&nearest(metric, &names)))
     })
+}
+
+/// Returns the note of all shards from the notes of each: none when a shard has none, because that
+/// shard knows the names. Otherwise, the note of the shard that knows most of them.
+pub(crate) fn of_shards(notes: Vec<Vec<String>>) -> Vec<String> {
+    if notes.iter().any(Vec::is_empty) {
+        return Vec::new();
+    }
+    let known = |note: &String| {
+        let knows_metric = !note.starts_with(NO_METRIC);
+        (!note.ends_with(EMPTY_STORE), knows_metric, note.contains(NEAREST))
+    };
+    // The first of equal notes.
+    notes.into_iter().flatten().rev().max_by_key(known).into_iter().collect()
 }
 
 /// Describes the first tag of the selector that no series has.
@@ -44,7 +64,7 @@ fn tags_note(store: &Store, selector: &Selector, subject: &str) -> Option<String
     let of_metric = Selector { metric: selector.metric.clone(), tags: Vec::new() };
     let ids = store.dictionary().select(&of_metric.matchers());
     if ids.is_empty() {
-        return Some("the daemon has no series yet".to_owned());
+        return Some(EMPTY_STORE.to_owned());
     }
     for (tag, value) in &selector.tags {
         let with_value = store.dictionary().with_tag(tag, value).to_vec();
@@ -107,8 +127,8 @@ fn nearest<'n, T: AsRef<str> + 'n>(
 fn suggestion(names: &[&str]) -> String {
     match names {
         [] => String::new(),
-        [name] => format!("; the nearest is {name}"),
-        names => format!("; the nearest are {}", names.join(", ")),
+        [name] => format!("{NEAREST}is {name}"),
+        names => format!("{NEAREST}are {}", names.join(", ")),
     }
 }
 
@@ -142,5 +162,23 @@ mod tests {
         check("system_laod_1m", &["system_load_1m"]);
         check("page_views", &[]);
         check(&"y".repeat(NAME_BYTES_MAX + 1), &[]);
+    }
+
+    #[test]
+    fn the_note_of_shards_is_of_the_shard_that_knows_most() {
+        let check = |notes: &[&[&str]], expected: &[&str]| {
+            let owned = |notes: &&[&str]| notes.iter().map(|note| (*note).to_owned()).collect();
+            assert_eq!(of_shards(notes.iter().map(owned).collect()), expected, "{notes:?}");
+        };
+        let empty = "no metric is called a: the daemon has no series yet";
+        let unlike = "no metric is called a";
+        let near = "no metric is called a; the nearest is ab";
+        let no_tag = "no series of a has the tag host=b";
+        check(&[&[empty], &[empty]], &[empty]);
+        check(&[&[empty], &[unlike]], &[unlike]);
+        check(&[&[unlike], &[near], &[empty]], &[near]);
+        check(&[&[near], &[no_tag]], &[no_tag]);
+        check(&[&[near], &[]], &[]);
+        check(&[], &[]);
     }
 }

@@ -185,26 +185,34 @@ pub fn cardinality(
     let stats = if limits.budget.others().is_some() {
         shards::add_all(store, limits, &mut counts)?
     } else {
-        each_value(store, limits, &mut |tag, value, series| counts.add(tag, value, series))?;
+        each_value(store, limits, &mut |tag, value, series| {
+            counts.add(tag, value, series);
+            Ok(())
+        })?;
         StoreStats::read(store, limits)?
     };
     Ok(counts.into_report(stats))
 }
 
-/// Calls `visit` with each tag and value in order, and the number of series that have it.
+/// Calls `visit` with each tag and value in order, and the number of series that have it, until it
+/// returns an error.
 fn each_value(
     store: &Store,
     limits: &ExpressionLimits<'_>,
-    visit: &mut dyn FnMut(&str, &str, u64),
+    visit: &mut dyn FnMut(&str, &str, u64) -> Result<(), QueryError>,
 ) -> Result<(), QueryError> {
     for tag in store.dictionary().tag_names() {
         let mut after: Option<Box<str>> = None;
         loop {
             check_time(limits)?;
             let dictionary = store.dictionary();
+            let mut visited = Ok(());
             after = dictionary.visit_values(&tag, after.as_deref(), CHUNK, |value| {
-                visit(&tag, value, dictionary.with_tag(&tag, value).len() as u64);
+                if visited.is_ok() {
+                    visited = visit(&tag, value, dictionary.with_tag(&tag, value).len() as u64);
+                }
             });
+            visited?;
             if after.is_none() {
                 break;
             }

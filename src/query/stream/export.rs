@@ -23,10 +23,8 @@ use crate::{
     },
     store::{Slot, Store},
 };
-use part::{PartHead, PartRequest, SeriesPart};
+use part::{PartHead, PartMax, PartRequest, SeriesPart};
 
-/// Target number of slots on a page. A single series may have more slots.
-const PAGE_SLOTS: i64 = 100_000;
 /// Memory of a cell on a page, including the reserve of its list.
 const CELL_BYTES: usize = 2 * size_of::<NumberedCell>();
 
@@ -163,7 +161,7 @@ pub fn export(
         after: request.after.as_ref().map(After::Token),
         upto: request.upto.as_ref(),
         shells: request.shells,
-        slots_max: PAGE_SLOTS,
+        max: PartMax::PAGE,
     };
     let (mut series, mut last) = (Vec::new(), None);
     let (head, granularity) =

@@ -7,7 +7,7 @@
 use std::{collections::BTreeSet, fmt, ops::Range, str::FromStr};
 
 use crate::{
-    model::{GranularityIndex, GranularitySet, Span, UnixMillis},
+    model::{Granularity, GranularityIndex, GranularitySet, Span, UnixMillis},
     policy::coverage::Coverage,
     query::{CalendarUnit, QueryError},
 };
@@ -151,6 +151,23 @@ pub(crate) fn granularity_of_documents(
     }
 }
 
+/// Returns the granularity that a shard chose for all shards, in the granularities of this shard.
+///
+/// # Errors
+/// When this shard does not have it.
+pub(crate) fn granularity_of_shard<'g>(
+    granularities: &'g GranularitySet,
+    (name, shard): (&str, usize),
+) -> Result<(GranularityIndex, &'g Granularity), QueryError> {
+    granularities.named(name).ok_or_else(|| {
+        QueryError::Invalid(format!(
+            "shard {shard} keeps the range in {name}, which shard 0 does not have; name one of {} \
+             with resolution",
+            names(granularities)
+        ))
+    })
+}
+
 fn names(granularities: &GranularitySet) -> String {
     let names: Vec<_> = granularities.iter().map(|granularity| &*granularity.name).collect();
     names.join(", ")
@@ -160,6 +177,20 @@ fn names(granularities: &GranularitySet) -> String {
 mod tests {
     use super::*;
     use crate::{model::Gaps, setup::WITHIN as NOW};
+
+    #[test]
+    fn the_granularity_of_another_shard_is_named_when_this_shard_does_not_have_it() {
+        let set = GranularitySet::default();
+        let (index, found) = granularity_of_shard(&set, ("1h", 3)).unwrap();
+        assert_eq!((index, found), set.named("1h").unwrap());
+        let refused = granularity_of_shard(&set, ("7m", 3)).unwrap_err();
+        let expected = "shard 3 keeps the range in 7m, which shard 0 does not have; name one of \
+                        1m, 5m, 1h, 1d with resolution";
+        assert!(
+            matches!(&refused, QueryError::Invalid(message) if message == expected),
+            "{refused}"
+        );
+    }
 
     fn width(days: f64, points: usize) -> String {
         let set = GranularitySet::default();

@@ -38,6 +38,10 @@ fn resources() -> QueryResources {
 }
 
 impl OtherShards for Others {
+    fn count(&self) -> usize {
+        self.stores.len()
+    }
+
     fn ask(
         &self,
         _: &str,

@@ -11,7 +11,7 @@ use crate::{
         SeriesMerge, Timestamp,
         chart::{identity, join_entries},
         messages::{damaged_answer, damaged_question},
-        series::grouping::check_lines,
+        series::{grouping::check_lines, suggestion},
         wire::{count, has_element, number, put_count, put_element, put_end, put_text, put_value},
         wire::{take, text, value},
     },
@@ -69,16 +69,18 @@ pub(super) fn added(
     merge: &SeriesMerge,
     limits: &QueryLimits,
 ) -> Result<DocumentsAnswer, QueryError> {
-    let mut lines = BTreeMap::<String, Months>::new();
+    let mut lines = BTreeMap::<(String, Option<u8>), Months>::new();
     let mut all_notes = Vec::new();
     for mut bytes in answers.iter().map(Vec::as_slice) {
-        all_notes.extend(notes(&mut bytes).ok_or_else(damaged_answer)?);
+        all_notes.push(notes(&mut bytes).ok_or_else(damaged_answer)?);
         while has_element(&mut bytes).ok_or_else(damaged_answer)? {
             budget.check()?;
             let month = month(&mut bytes).ok_or_else(damaged_answer)?;
             budget.reserve(2 * month.series.bytes() + memory(&month.days))?;
+            // The same name with two kinds in two shards is two series.
+            let kind = (*merge == SeriesMerge::Nothing).then(|| month.series.kind.code());
             let (entry, months) = lines
-                .entry(identity(&month.series, merge))
+                .entry((identity(&month.series, merge), kind))
                 .or_insert_with(|| (month.series.clone(), BTreeMap::new()));
             join_entries(entry, &month.series);
             match months.entry(month.date.0.0) {
@@ -93,9 +95,7 @@ pub(super) fn added(
         let months = months.into_values();
         documents.extend(months.map(|month| LevelsDocument { series: series.clone(), ..month }));
     }
-    // A shard without the series suggests others.
-    all_notes.truncate(usize::from(documents.is_empty()));
-    Ok(DocumentsAnswer::Levels { documents, notes: all_notes })
+    Ok(DocumentsAnswer::Levels { documents, notes: suggestion::of_shards(all_notes) })
 }
 
 fn notes(bytes: &mut &[u8]) -> Option<Vec<String>> {
@@ -203,6 +203,29 @@ mod tests {
         let bytes = encoded(month.clone()).unwrap();
         assert_eq!(sum_of(std::slice::from_ref(&bytes)).unwrap(), month);
         assert!((0..bytes.len()).all(|length| sum_of(&[bytes[..length].to_vec()]).is_err()));
+    }
+
+    #[test]
+    fn series_of_one_name_and_two_kinds_are_two_lines_unless_they_are_merged() {
+        let of_kind = |kind| {
+            let DocumentsAnswer::Levels { mut documents, .. } = answer(vec![part(0, 3, None)])
+            else {
+                panic!("the answer has levels")
+            };
+            documents[0].series.kind = kind;
+            DocumentsAnswer::Levels { documents, notes: Vec::new() }
+        };
+        let answers = [Kind::Gauge, Kind::Counter].map(|kind| encoded(of_kind(kind)).unwrap());
+        let limits = QueryLimits { lines_max: 2, ..LIMITS };
+        let counts = |merge| {
+            let found = added(&answers, &Budget::UNLIMITED, &merge, &limits).unwrap();
+            let DocumentsAnswer::Levels { documents, .. } = found else {
+                panic!("the answer has levels")
+            };
+            documents.iter().map(|document| document.num_samples).collect::<Vec<_>>()
+        };
+        assert_eq!(counts(SeriesMerge::Nothing), [3, 3]);
+        assert_eq!(counts(SeriesMerge::All), [6]);
     }
 
     #[test]

@@ -37,11 +37,7 @@ pub fn tsdb_status_of_shard(
         out.extend(number.to_le_bytes());
     }
     let (mut reserved, mut last) = (0, None::<Box<str>>);
-    let mut over_budget = Ok(());
     each_value(store, limits, &mut |tag, value, series| {
-        if over_budget.is_err() {
-            return;
-        }
         if last.as_deref() != Some(tag) {
             out.push(TAG);
             put_text(tag, &mut out);
@@ -52,9 +48,8 @@ pub fn tsdb_status_of_shard(
         put_count(series as usize, &mut out);
         let grown = out.capacity() - reserved;
         reserved = out.capacity();
-        over_budget = limits.reserve(grown);
+        limits.reserve(grown)
     })?;
-    over_budget?;
     out.push(END);
     Ok(out)
 }
@@ -164,6 +159,27 @@ mod tests {
             all.push((tag.to_owned(), value.to_owned(), series));
         }
         Some(all)
+    }
+
+    #[test]
+    fn the_walk_ends_when_memory_is_used_up() {
+        let dir = tempfile::tempdir().unwrap();
+        let (store, mut appender) = setup::open(dir.path(), NOW);
+        for host in 0..3 * CHUNK {
+            let info = setup::series("load", &[("host", &format!("h{host}"))], Kind::Gauge);
+            setup::define(&mut appender, &[info], NOW);
+        }
+        let budget = Budget::of_memory(1000);
+        let limits = ExpressionLimits { budget: &budget, ..LIMITS };
+        let refused = tsdb_status_of_shard(&store, &limits).unwrap_err();
+        assert!(refused.to_string().contains("memory"), "{refused}");
+        let mut visited = 0;
+        let cause = each_value(&store, &LIMITS, &mut |_, _, _| {
+            visited += 1;
+            Err(damaged_answer())
+        });
+        assert!(cause.is_err());
+        assert_eq!(visited, 1);
     }
 
     #[test]

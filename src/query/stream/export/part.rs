@@ -18,8 +18,6 @@ use crate::{
     store::{Columns, Slot, Store},
 };
 
-/// Bytes of histograms after which a page ends. A single series may have more.
-const PAGE_HISTOGRAM_BYTES: usize = 4 << 20;
 /// Memory of a histogram on a page and of its text, for each byte of the histogram in memory.
 pub(super) const HISTOGRAM_FACTOR: usize = 3;
 
@@ -34,8 +32,38 @@ pub(super) struct PartRequest<'a> {
     /// The newest series of this store to include.
     pub(super) upto: Option<&'a SeriesToken>,
     pub(super) shells: bool,
-    /// The target number of slots. A single series may have more.
-    pub(super) slots_max: i64,
+    pub(super) max: PartMax,
+}
+
+/// The size of a part. A single series may have more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct PartMax {
+    /// The target number of slots.
+    slots: i64,
+    /// The bytes of histograms after which the part ends.
+    histogram_bytes: usize,
+}
+
+impl PartMax {
+    /// The size of a page.
+    pub(super) const PAGE: Self = Self { slots: 100_000, histogram_bytes: 4 << 20 };
+
+    /// Returns the size of the part that each of `shards` shards has of a page.
+    pub(super) fn of_shards(shards: usize, limits: &QueryLimits) -> Self {
+        let Self { slots, histogram_bytes } = Self::PAGE;
+        Self {
+            slots: slots.min(limits.points_max as i64) / shards as i64,
+            histogram_bytes: histogram_bytes / shards,
+        }
+    }
+
+    /// Returns the smaller of both sizes.
+    pub(super) fn min(self, other: Self) -> Self {
+        Self {
+            slots: self.slots.min(other.slots),
+            histogram_bytes: self.histogram_bytes.min(other.histogram_bytes),
+        }
+    }
 }
 
 /// The numbers of a part and of all matching series of its store.
@@ -94,7 +122,7 @@ impl PartRequest<'_> {
         let range = first..granularity.document.next(last);
         let slots = (range.end.0 - range.start.0) / granularity.width_ms;
         check_count(slots, 1, limits)?;
-        let per_page = self.slots_max.min(limits.points_max as i64) / slots.max(1);
+        let per_page = self.max.slots.min(limits.points_max as i64) / slots.max(1);
         let count = (per_page.max(1) as usize).min(limits.lines_max.max(1));
         let mut head = PartHead {
             resolution: granularity.name.clone(),
@@ -116,7 +144,7 @@ impl PartRequest<'_> {
         let view = store.view(coverage.stored(index), range, &ids)?;
         let (mut filled, mut histogram_bytes) = (Vec::new(), 0);
         for (id, info) in &series {
-            if histogram_bytes > PAGE_HISTOGRAM_BYTES {
+            if histogram_bytes > self.max.histogram_bytes {
                 break;
             }
             budget.check()?;
@@ -134,5 +162,66 @@ impl PartRequest<'_> {
             visit(granularity, SeriesPart { info, slots: &filled, shells, histograms })?;
         }
         Ok((head, granularity.clone()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        model::{AcceptedBatch, Histogram, HistogramSample, Kind, histogram::Bucket},
+        setup::{self, MINUTE, NOW},
+    };
+
+    const LIMITS: QueryLimits = QueryLimits { lines_max: 9, series_max: 9, points_max: 1000 };
+
+    /// Returns the number of series of a part of a store with three series of histograms.
+    fn series_of(max: PartMax) -> usize {
+        let dir = tempfile::tempdir().unwrap();
+        let (store, mut appender) = setup::open(dir.path(), NOW);
+        for host in ["a", "b", "c"] {
+            let info = setup::series("hist", &[("host", host)], Kind::GaugeHistogram);
+            let id = setup::define(&mut appender, &[info], NOW)[0];
+            let mut histogram = Histogram::empty(3);
+            (histogram.count, histogram.sum) = (2.0, 3.0);
+            histogram.positive = vec![Bucket { index: 1, count: 2.0 }];
+            let batch = AcceptedBatch {
+                series: vec![id],
+                times: vec![NOW.0],
+                values: vec![2.0],
+                histograms: vec![HistogramSample { index: 0, histogram }],
+                ..AcceptedBatch::default()
+            };
+            setup::send(&mut appender, batch, NOW);
+        }
+        let request = PartRequest {
+            selector: &Selector::default(),
+            resolution: &Resolution::Named("1m".to_owned()),
+            range: NOW..NOW.plus(MINUTE),
+            after: None,
+            upto: None,
+            shells: false,
+            max,
+        };
+        let mut series = 0;
+        let counted = request.read((&store, &Budget::UNLIMITED), &LIMITS, NOW, &mut |_, part| {
+            assert_eq!(part.histograms.len(), 1);
+            series += 1;
+            Ok(())
+        });
+        assert_eq!(counted.unwrap().0.total, 3);
+        series
+    }
+
+    #[test]
+    fn a_part_is_smaller_with_more_shards_and_has_at_least_one_series() {
+        let of_shards = |shards| PartMax::of_shards(shards, &LIMITS);
+        assert_eq!(of_shards(1).slots, 1000);
+        assert_eq!(of_shards(64), PartMax { slots: 15, histogram_bytes: 65_536 });
+        assert_eq!(series_of(PartMax::PAGE), 3);
+        // A document has 60 slots.
+        assert_eq!(series_of(of_shards(8)), 2);
+        assert_eq!(series_of(of_shards(64)), 1);
+        assert_eq!(series_of(PartMax { slots: 1000, histogram_bytes: 1 }), 1);
     }
 }

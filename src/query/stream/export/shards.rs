@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ExportPage, ExportRequest, ExportSeries, PAGE_SLOTS,
-    part::{PartHead, PartRequest, SeriesPart},
+    ExportPage, ExportRequest, ExportSeries,
+    part::{PartHead, PartMax, PartRequest, SeriesPart},
     wire::{SeriesBytes, WholePart, put_end, put_series},
 };
 use crate::{
@@ -19,14 +19,14 @@ use crate::{
     query::{
         Budget, EXPORT, QueryError, QueryLimits, Resolution, Selector, SeriesToken,
         cells::coverage::coverage,
-        messages::{damaged_answer, damaged_question, read_answer, read_question, written},
+        messages::{
+            changed_series, damaged_answer, damaged_question, read_answer, read_question, written,
+        },
         series::selector::{After, unknown_token},
+        time::resolution::granularity_of_shard,
     },
     store::{Slot, Store},
 };
-
-/// The target number of slots that a shard sends for a page.
-const PART_SLOTS: i64 = PAGE_SLOTS / 4;
 
 /// A question for a shard.
 #[derive(Debug, Serialize, Deserialize)]
@@ -49,6 +49,8 @@ enum ExportStep {
         /// The newest series of each shard.
         upto: Option<SeriesToken>,
         shells: bool,
+        /// The shard's part of a page.
+        max: PartMax,
     },
 }
 
@@ -64,15 +66,18 @@ pub fn export_of_question(
     now: UnixMillis,
 ) -> Result<Vec<u8>, QueryError> {
     let ExportQuestion { selector, step } = read_question(question)?;
-    let (resolution, start, end, after, upto, shells) = match step {
+    let (resolution, start, end, after, upto, shells, max) = match step {
         ExportStep::Find(token) => {
             let key = selector.key_of(store, budget, &token)?;
             return written(&key.map(|key| key.as_bytes().to_vec()));
         }
-        ExportStep::Read { resolution, start, end, after, upto, shells } => {
-            (resolution, start, end, after, upto, shells)
+        ExportStep::Read { resolution, start, end, after, upto, shells, max } => {
+            (resolution, start, end, after, upto, shells, max)
         }
     };
+    if start >= end {
+        return Err(damaged_question());
+    }
     let Ok(resolution) = resolution.parse::<Resolution>();
     let after = after.map(|key| SeriesKey::from_bytes(&key).ok_or_else(damaged_question));
     let after = after.transpose()?;
@@ -86,7 +91,7 @@ pub fn export_of_question(
         after: after.as_ref().map(After::Key),
         upto: upto.as_ref(),
         shells,
-        slots_max: PART_SLOTS,
+        max: max.min(PartMax::PAGE),
     };
     let (mut out, mut reserved) = (Vec::new(), 0);
     let (head, _) = request.read((store, budget), limits, now, &mut |_, part| {
@@ -121,16 +126,19 @@ pub(super) fn export(
             Some(keys.into_iter().flatten().next().ok_or_else(|| unknown_token("after"))?)
         }
     };
+    let shards = 1 + budget.others().map_or(0, |(others, _)| others.count());
+    let max = PartMax::of_shards(shards, limits);
     let read = |resolution: String| {
         let (start, end) = (request.range.start.0, request.range.end.0);
         let (upto, shells, after) = (request.upto.clone(), request.shells, after.clone());
-        ask(ExportStep::Read { resolution, start, end, after, upto, shells })
+        ask(ExportStep::Read { resolution, start, end, after, upto, shells, max })
     };
     let mut answers = read(request.resolution.to_string())?;
     let reserved = budget.reserved();
     let mut parts = decoded(&answers, budget)?;
-    let widest = parts.iter().map(|part| &part.head).max_by_key(|head| head.width_ms);
-    let PartHead { width_ms, resolution, .. } = widest.ok_or_else(changed)?.clone();
+    let heads = parts.iter().map(|part| &part.head).zip(0..);
+    let (widest, shard) = heads.max_by_key(|(head, _)| head.width_ms).ok_or_else(changed_series)?;
+    let PartHead { width_ms, resolution, .. } = widest.clone();
     if parts.iter().any(|part| part.head.width_ms != width_ms) {
         drop(parts);
         budget.shrink_to(reserved);
@@ -138,7 +146,7 @@ pub(super) fn export(
         parts = decoded(&answers, budget)?;
     }
     let coverage = coverage(store, &[], &request.range, now);
-    let (_, granularity) = coverage.granularities().named(&resolution).ok_or_else(changed)?;
+    let (_, granularity) = granularity_of_shard(coverage.granularities(), (&resolution, shard))?;
     merged(parts, budget, (request, granularity))
 }
 
@@ -149,11 +157,6 @@ fn decoded<'a>(answers: &'a [Vec<u8>], budget: &Budget) -> Result<Vec<WholePart<
         part.ok_or_else(damaged_answer)
     };
     answers.iter().map(decoded).collect()
-}
-
-/// Returns the error of a page whose series or resolutions changed while it was read.
-fn changed() -> QueryError {
-    QueryError::Busy("the series of a shard have changed; retry".to_owned())
 }
 
 /// Merges the parts of a page.
@@ -167,7 +170,7 @@ fn merged(
     let mut series = BTreeMap::<(SeriesKey, u8), Vec<SeriesBytes<'_>>>::new();
     for WholePart { head, series: sent } in parts {
         if head.before.saturating_add(sent.len()) < head.total {
-            let last = sent.last().map(|last| last.info.key.clone()).ok_or_else(changed)?;
+            let last = sent.last().map(|last| last.info.key.clone()).ok_or_else(changed_series)?;
             cut = Some(cut.map_or(last.clone(), |cut| cut.min(last)));
         }
         whole.total += head.total;
