@@ -205,7 +205,8 @@ test("receivers of a file are read-only, with the reason", async ({ page, startD
   await expect(box(page)).toBeHidden();
 });
 
-test("a chart becomes a rule in effect", async ({ page, startDaemon }) => {
+test("a chart becomes a rule in effect", async ({ page, startDaemon, watch }) => {
+  watch.permit(/409 \(Conflict\)/);
   const daemon = await startDaemon();
   await daemon.postSamples(hostSamples(HOST, 1, 0));
   await page.goto(`${daemon.url}/hosts/${HOST}?resolution=1m&range=1h`);
