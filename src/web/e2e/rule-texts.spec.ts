@@ -66,10 +66,13 @@ test("a rule is written, fires, is changed, and is deleted", async ({ page, star
   await expect(status(page)).toHaveText("Valid: 2 rules in 1 group");
   await save(page).click();
   await expect(page.getByText("Enter a name.")).toBeVisible();
-  await page.getByLabel("Name").fill("shop");
-  await box(page).press("Control+s");
+  await expect(page.getByLabel("Name")).toBeFocused();
+  await page.keyboard.type("shop");
+  await expect(page.getByText("Enter a name.")).toBeHidden();
+  await page.keyboard.press("Control+s");
   await expect(page).toHaveURL(/\/alerts\/rules\/shop$/);
   await expect(status(page)).toHaveText("Saved, in effect now: 2 rules in 1 group");
+  await expect(box(page)).toBeFocused();
   await eventually("the rule fires", () => isFiring(daemon));
 
   // From the rule's page, its place in the text is a click away.
@@ -81,10 +84,11 @@ test("a rule is written, fires, is changed, and is deleted", async ({ page, star
   await box(page).fill(QUIET);
   await save(page).click();
   await expect(status(page)).toContainText("Saved");
+  await expect(box(page)).toBeFocused();
   await eventually("the alert ends", async () => !(await isFiring(daemon)));
 
   await page.getByRole("button", { name: "Delete" }).click();
-  const dialog = page.getByRole("dialog", { name: "Delete shop" });
+  const dialog = page.getByRole("dialog", { name: "Delete “shop”?" });
   await expect(dialog).toContainText("2 rules in 1 group");
   await dialog.getByRole("button", { name: "Delete" }).click();
   await expect(page).toHaveURL(/\/alerts\?show=rules$/);
@@ -97,23 +101,27 @@ test("a conflict keeps both texts until one is chosen", async ({ page, startDaem
   watch.permit(/409 \(Conflict\)/, /404 \(Not Found\)/);
   const daemon = await startDaemon();
   const first = await saveElsewhere(daemon, null, FIRING);
+  await page.setViewportSize({ width: 390, height: 800 });
   await page.goto(`${daemon.url}/alerts/rules/shop`);
   await box(page).fill(QUIET);
   await expect(status(page)).toContainText("Valid");
   const theirs = await saveElsewhere(daemon, first, FIRING.replace("shop:load", "shop:theirs"));
-  await save(page).click();
+  await box(page).press("Control+s");
   const conflict = page.getByRole("region", { name: "Conflict" });
+  await expect(page.getByRole("alert").filter({ has: conflict })).toBeFocused();
+  await expect(conflict).toBeInViewport();
+  await expect(status(page)).toHaveText("Not saved: somebody else changed this text");
   await expect(conflict).toContainText("Somebody else changed this text");
   await expect(conflict).toContainText(`Version ${theirs} was saved`);
   await expect(box(page)).toHaveValue(QUIET);
-  await conflict.getByText("Their text").click();
   await expect(conflict.locator("pre")).toContainText("shop:theirs");
   expect(await axeViolations(page)).toEqual([]);
   await conflict.getByRole("button", { name: "Load theirs" }).click();
   await expect(conflict).toBeHidden();
   await expect(box(page)).toHaveValue(/shop:theirs/);
+  await page.getByRole("button", { name: "Back to mine" }).click();
+  await expect(box(page)).toHaveValue(QUIET);
 
-  await box(page).fill(QUIET);
   const newest = await saveElsewhere(daemon, theirs, FIRING);
   await save(page).click();
   await conflict.getByRole("button", { name: `Overwrite version ${newest}` }).click();
@@ -197,7 +205,8 @@ test("receivers of a file are read-only, with the reason", async ({ page, startD
   await expect(box(page)).toBeHidden();
 });
 
-test("a chart becomes a rule in effect", async ({ page, startDaemon }) => {
+test("a chart becomes a rule in effect", async ({ page, startDaemon, watch }) => {
+  watch.permit(/409 \(Conflict\)/);
   const daemon = await startDaemon();
   await daemon.postSamples(hostSamples(HOST, 1, 0));
   await page.goto(`${daemon.url}/hosts/${HOST}?resolution=1m&range=1h`);
@@ -214,6 +223,53 @@ test("a chart becomes a rule in effect", async ({ page, startDaemon }) => {
   await page.getByRole("link", { name: "Edit rule" }).click();
   await expect(page).toHaveURL(/\/alerts\/rules\/cpu\?/);
   await expect(box(page)).toHaveValue(/> 90/);
+
+  // A second rule of the same name would have the same alerts.
+  await page.goto(`${daemon.url}/hosts/${HOST}?resolution=1m&range=1h`);
+  await drawnChart(page, "CPU");
+  await chooseFromMenu(page, "CPU", "Alert rule…");
+  await dialog.getByLabel("Threshold").fill("95%");
+  await expect(dialog.getByRole("status")).toContainText("Valid.");
+  await dialog.getByRole("button", { name: "Save rule" }).click();
+  await expect(dialog).toContainText("There are rules called cpu already");
+  await dialog.getByRole("link", { name: "cpu", exact: true }).click();
+  await expect(box(page)).toHaveValue(/> 90/);
+});
+
+test("a text survives the end of a session, for its author only", async ({
+  page,
+  startDaemon,
+  watch,
+}) => {
+  watch.permit(/401 \(Unauthorized\)/);
+  const daemon = await startDaemon(ACCESS);
+  await addUser(daemon, "ada", { "*": "admin" });
+  await addUser(daemon, "bob", { "*": "admin" });
+  await saveElsewhere(daemon, null, FIRING);
+  await page.goto(`${daemon.url}/alerts/rules/shop`);
+  await fillLogin(page, "ada");
+  await expect(box(page)).toHaveValue(FIRING);
+  await page.context().clearCookies();
+  await box(page).fill(QUIET);
+  await fillLogin(page, "ada");
+  await expect(box(page)).toHaveValue(QUIET);
+  await expect(status(page)).toHaveText("Valid: 2 rules in 1 group");
+
+  await page.context().clearCookies();
+  await box(page).fill(FAULTY);
+  await fillLogin(page, "bob");
+  await expect(box(page)).toHaveValue(FIRING);
+});
+
+test("the address of no text leads back", async ({ page, startDaemon, watch }) => {
+  watch.permit(/404 \(Not Found\)/);
+  const daemon = await startDaemon();
+  for (const name of ["none", "%"]) {
+    await page.goto(`${daemon.url}/alerts/rules/${name}`);
+    await expect(page.getByRole("heading", { name: "No such text" })).toBeVisible();
+    await page.getByRole("link", { name: "All rules" }).click();
+    await expect(page).toHaveURL(/\/alerts\?show=rules$/);
+  }
 });
 
 test("callers without the scope admin cannot edit", async ({ page, startDaemon, watch }) => {

@@ -245,16 +245,16 @@ export const api = {
     get<t.RuleText>(`/api/v1/rule-files/${encoded(name)}`, {}, signal),
   saveRuleText: (name: string, version: number | null, text: string) =>
     send<t.SavedRuleText>("PUT", `/api/v1/rule-files/${encoded(name)}`, { version, text }),
-  deleteRuleText: (name: string, version: number) =>
-    send<unknown>("DELETE", `/api/v1/rule-files/${encoded(name)}?version=${version}`),
+  deleteRuleText: (name: string, version?: number) =>
+    send<unknown>("DELETE", `/api/v1/rule-files/${encoded(name)}${queryString({ version })}`),
   checkRuleText: (name: string, text: string, signal?: AbortSignal) =>
     send<t.CheckedRuleText>("POST", "/api/v1/rule-files/check", { name, text }, signal),
   receiversText: (signal?: AbortSignal) =>
     get<t.ReceiversText>("/api/v1/notifications", {}, signal),
   saveReceivers: (version: number | null, text: string) =>
     send<t.SavedReceivers>("PUT", "/api/v1/notifications", { version, text }),
-  deleteReceivers: (version: number) =>
-    send<unknown>("DELETE", `/api/v1/notifications?version=${version}`),
+  deleteReceivers: (version?: number) =>
+    send<unknown>("DELETE", `/api/v1/notifications${queryString({ version })}`),
   checkReceivers: (text: string, signal?: AbortSignal) =>
     send<t.CheckedReceivers>("POST", "/api/v1/notifications/check", { text }, signal),
   acknowledge: (labels: t.Tags, by: string, comment: string, until?: number) =>

@@ -22,8 +22,13 @@ export function noteRefusal(code: string, message: string): void {
   }
 }
 
+/** The number of times that another caller took over this tab. */
+export const callerChanges = signal(0);
+
 /** Notes the caller. */
 export function noteCaller(answer: CallerAnswer): void {
+  const known = caller.peek();
+  if (known && (known.kind !== answer.kind || known.name !== answer.name)) callerChanges.value += 1;
   followDaemon(answer.project);
   caller.value = answer;
   loginProblem.value = null;

@@ -19,7 +19,9 @@ export function useUnsavedWarning(description: string | undefined): void {
   useEffect(() => {
     unsavedWork.value = description;
     if (description === undefined) return;
-    const askBeforeUnload = (event: BeforeUnloadEvent) => event.preventDefault();
+    const askBeforeUnload = (event: BeforeUnloadEvent) => {
+      if (unsavedWork.peek() !== undefined) event.preventDefault();
+    };
     addEventListener("beforeunload", askBeforeUnload);
     return () => {
       unsavedWork.value = undefined;

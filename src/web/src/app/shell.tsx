@@ -1,11 +1,12 @@
 /** The frame of every view: navigation, the daemon's state, the theme. */
 import { useEffect } from "preact/hooks";
 import { awaySince, loadCaller, onDaemonBack, watchDaemon } from "../api/client";
-import { caller, loginProblem, may } from "../api/session";
+import { caller, callerChanges, loginProblem, may } from "../api/session";
 import type { Scope } from "../api/types";
 import { Icon, type IconName } from "../parts/icon";
 import { Account } from "./account";
 import { address } from "./address";
+import { unsavedWork } from "./guard";
 import { isDark, theme, type Theme } from "./preferences";
 import { ProjectChoice } from "./project";
 import { loginView, profileView, viewOf } from "./views";
@@ -80,13 +81,29 @@ function AwayBanner() {
   );
 }
 
-function shownView() {
-  if (loginProblem.value !== null) return loginView;
-  return caller.value?.totp_required ? profileView : viewOf(address.value.path);
+/**
+ * The view of the address, or the login. A view with unsaved work stays behind the login, and
+ * continues when the same caller logs in again.
+ */
+function Main() {
+  const isLoggedOut = loginProblem.value !== null;
+  const { Component: View } = caller.value?.totp_required
+    ? profileView
+    : viewOf(address.value.path);
+  const isKept = isLoggedOut && unsavedWork.value !== undefined;
+  return (
+    <main id="view" tabIndex={-1}>
+      {isLoggedOut && <loginView.Component />}
+      {(isKept || !isLoggedOut) && (
+        <div key={callerChanges.value} hidden={isKept} inert={isKept}>
+          <View />
+        </div>
+      )}
+    </main>
+  );
 }
 
 export function Shell() {
-  const { Component: View } = shownView();
   useEffect(() => {
     const load = () => void loadCaller().catch(() => undefined);
     load();
@@ -100,9 +117,7 @@ export function Shell() {
       <Navigation />
       <div class="stage">
         <AwayBanner />
-        <main id="view" tabIndex={-1}>
-          <View />
-        </main>
+        <Main />
       </div>
     </div>
   );

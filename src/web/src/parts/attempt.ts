@@ -1,5 +1,5 @@
 /** An action that may fail: whether it runs, and the error of its last run. */
-import { useSignal, type Signal } from "@preact/signals";
+import { signal, type Signal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 
 export interface Attempt {
@@ -14,20 +14,22 @@ export function causeText(cause: unknown): string {
   return cause instanceof Error ? cause.message : String(cause);
 }
 
+export function createAttempt(): Attempt {
+  const busy = signal(false);
+  const error = signal<string | undefined>(undefined);
+  const run: Attempt["run"] = async (act, say = causeText) => {
+    busy.value = true;
+    error.value = undefined;
+    try {
+      await act();
+    } catch (cause) {
+      error.value = say(cause);
+    }
+    busy.value = false;
+  };
+  return { busy, error, run };
+}
+
 export function useAttempt(): Attempt {
-  const busy = useSignal(false);
-  const error = useSignal<string | undefined>(undefined);
-  return useMemo(() => {
-    const run: Attempt["run"] = async (act, say = causeText) => {
-      busy.value = true;
-      error.value = undefined;
-      try {
-        await act();
-      } catch (cause) {
-        error.value = say(cause);
-      }
-      busy.value = false;
-    };
-    return { busy, error, run };
-  }, []);
+  return useMemo(createAttempt, []);
 }

@@ -1,5 +1,5 @@
 /** A modal dialog: the browser traps the focus, and restores it. */
-import type { ComponentChildren } from "preact";
+import type { ComponentChildren, RefObject } from "preact";
 import { useId, useLayoutEffect, useRef } from "preact/hooks";
 import "../styles/dialog.css";
 import { Icon } from "./icon";
@@ -114,17 +114,20 @@ interface FieldProps {
   /** True if the content is code. */
   isCode?: boolean;
   hint?: string | undefined;
+  /** The field, for the focus. */
+  field?: RefObject<HTMLInputElement | null>;
 }
 
 /** A line of text with a label above. */
 export function TextField(props: FieldProps) {
   const { label, value, onText, maxLength, placeholder, autocomplete } = props;
-  const { isFirst, isCode, hint } = props;
+  const { isFirst, isCode, hint, field } = props;
   const hintId = useId();
   return (
     <label class="labelled">
       {label}
       <input
+        ref={field ?? null}
         type="text"
         class={isCode ? "mono" : undefined}
         autofocus={isFirst}

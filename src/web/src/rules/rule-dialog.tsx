@@ -21,7 +21,7 @@ import {
 } from "./draft";
 import type { Comparable } from "./of-chart";
 import { RuleCheck } from "./rule-check";
-import { saveRule } from "./save";
+import { saveRule, type SavedRule } from "./save";
 import "../styles/rules.css";
 
 export interface RuleDialogProps {
@@ -33,8 +33,11 @@ export interface RuleDialogProps {
 
 export function RuleDialog({ draft: initialDraft, expressions, onClose }: RuleDialogProps) {
   const draft = useSignal(initialDraft);
-  const changeDraft = (changes: Partial<RuleDraft>) =>
-    (draft.value = { ...draft.value, ...changes });
+  const saved = useSignal<SavedRule | undefined>(undefined);
+  const changeDraft = (changes: Partial<RuleDraft>) => {
+    draft.value = { ...draft.value, ...changes };
+    saved.value = undefined;
+  };
   // The unit of an edited expression is unknown.
   const chooseExpression = (expression: string) =>
     changeDraft({
@@ -45,11 +48,10 @@ export function RuleDialog({ draft: initialDraft, expressions, onClose }: RuleDi
   const text = ruleFile(draft.value);
   const fault = draftFault(draft.value);
   const isAdmin = may("admin") === true;
-  const saved = useSignal<string | undefined>(undefined);
   const { busy, error, run } = useAttempt();
   const save = () => void run(async () => void (saved.value = await saveRule(draft.value)));
-  if (saved.value !== undefined) {
-    return <SavedDialog rule={name.trim()} text={saved.value} onClose={onClose} />;
+  if (saved.value?.isTaken === false) {
+    return <SavedDialog rule={name.trim()} text={saved.value.text} onClose={onClose} />;
   }
   return (
     <Dialog title="Alert rule" wide onClose={onClose}>
@@ -138,6 +140,7 @@ export function RuleDialog({ draft: initialDraft, expressions, onClose }: RuleDi
             names, and reload the daemon.
           </p>
           <ErrorLine message={error.value} />
+          {saved.value && <Taken text={saved.value.text} />}
         </div>
       </div>
       <footer class="dialog-foot">
@@ -172,6 +175,19 @@ export function RuleDialog({ draft: initialDraft, expressions, onClose }: RuleDi
         )}
       </footer>
     </Dialog>
+  );
+}
+
+/** The notice that the rule is not saved, because its text would replace another one. */
+function Taken({ text }: { text: string }) {
+  return (
+    <p class="problem" role="alert">
+      <Icon name="warning" />
+      <span>
+        There are rules called <a href={`/alerts/rules/${text}`}>{text}</a> already. Add the rule
+        there, or choose another name.
+      </span>
+    </p>
   );
 }
 

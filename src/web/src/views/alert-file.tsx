@@ -2,6 +2,7 @@
 import { useSignal } from "@preact/signals";
 import { useResource } from "../api/resource";
 import { may } from "../api/session";
+import type { ComponentChildren } from "preact";
 import { address } from "../app/address";
 import { Page } from "../parts/page";
 import { Empty } from "../parts/states";
@@ -19,11 +20,10 @@ interface Place {
 
 function placeOf(path: string): Place {
   if (path === "/alerts/receivers") return { kind: RECEIVERS, name: "notifications" };
-  const name = /^\/alerts\/rules\/([^/]+)$/.exec(path)?.[1];
-  return { kind: RULES, name: name === undefined ? undefined : decodeURIComponent(name) };
+  return { kind: RULES, name: /^\/alerts\/rules\/([^/]+)$/.exec(path)?.[1] };
 }
 
-const NEW: Loaded = { stored: undefined, reason: undefined };
+const NEW: Loaded = { state: "new" };
 
 export function AlertFileView() {
   const { path, params } = address.value;
@@ -36,51 +36,74 @@ export function AlertFileView() {
   if (may("admin") === false) return <NoPermission kind={kind} />;
   return (
     <Page class="alert-file" title={kind.title} what={`the ${kind.what}`} answer={answer}>
-      {({ stored, reason }) =>
-        reason === undefined ? (
+      {(loaded) => {
+        if (loaded.state === "read-only") return <ReadOnly kind={kind} reason={loaded.reason} />;
+        if (loaded.state === "missing") return <Missing kind={kind} name={name ?? ""} />;
+        return (
           <Editing
             key={path}
             kind={kind}
-            stored={stored}
+            fixedName={name}
+            stored={loaded.state === "stored" ? loaded.stored : undefined}
+            damage={loaded.state === "damaged" ? loaded.faults : []}
             rule={group !== null && rule !== null ? { group, name: rule } : undefined}
             note={note}
           />
-        ) : (
-          <ReadOnly kind={kind} reason={reason} />
-        )
-      }
+        );
+      }}
     </Page>
   );
 }
 
-function NoPermission({ kind: { title, what } }: { kind: TextKind }) {
+function NoPermission({ kind }: { kind: TextKind }) {
   return (
     <>
       <div class="head">
-        <h1>{title}</h1>
+        <h1>{kind.title}</h1>
       </div>
-      <section class="card">
-        <Empty title="No permission">
-          <p>
-            To edit {what}, you need the scope <code>admin</code>.
-          </p>
-        </Empty>
-      </section>
+      <NoText kind={kind} title="No permission" empty={`The ${kind.what} cannot be shown`}>
+        <p>
+          To edit {kind.what}, you need the scope <code>admin</code>.
+        </p>
+      </NoText>
     </>
   );
 }
 
 function ReadOnly({ kind, reason }: { kind: TextKind; reason: string }) {
   return (
+    <NoText kind={kind} title="Read-only" empty={`These ${kind.what} cannot be edited here`}>
+      <p class="text-reason">{reason}</p>
+    </NoText>
+  );
+}
+
+function Missing({ kind, name }: { kind: TextKind; name: string }) {
+  return (
+    <NoText kind={kind} title={name} empty="No such text">
+      <p>Somebody deleted this text, or the address is wrong.</p>
+    </NoText>
+  );
+}
+
+interface NoTextProps {
+  kind: TextKind;
+  title: string;
+  /** The title of the reason. */
+  empty: string;
+  children: ComponentChildren;
+}
+
+/** A view without an editor, and the way back. */
+function NoText({ kind, title, empty, children }: NoTextProps) {
+  return (
     <>
       <div class="head text-head">
         <BackLink kind={kind} />
-        <h2>Read-only</h2>
+        <h2>{title}</h2>
       </div>
       <section class="card">
-        <Empty title={`These ${kind.what} cannot be edited here`}>
-          <p class="text-reason">{reason}</p>
-        </Empty>
+        <Empty title={empty}>{children}</Empty>
       </section>
     </>
   );

@@ -20,6 +20,8 @@ import { TARGET } from "./alerts/slos";
 import { NoReceiver, useNoReceiver } from "./alerts/no-receiver";
 import "../styles/tiles.css";
 import "./alerts/alerts.css";
+// Changes rows of alerts.css.
+import "./alerts/rule-files.css";
 
 const RULES_REFRESH_MS = 10_000;
 const SILENCES_REFRESH_MS = 30_000;

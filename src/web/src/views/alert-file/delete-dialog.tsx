@@ -5,7 +5,7 @@ import { FormDialog } from "../../parts/dialog";
 interface Props {
   title: string;
   /** The effect of the deletion. */
-  effect: string;
+  effect: string | undefined;
   onClose: () => void;
   /** Rejects when the text cannot be deleted. */
   onDelete: () => Promise<void>;
@@ -22,7 +22,7 @@ export function DeleteDialog({ title, effect, onClose, onDelete }: Props) {
       onClose={onClose}
       onSubmit={() => void run(onDelete)}
     >
-      <p>{effect}</p>
+      {effect !== undefined && <p>{effect}</p>}
     </FormDialog>
   );
 }

@@ -10,12 +10,15 @@ interface Props {
   /** The ID of the form that saves. */
   form: string;
   canSave: boolean;
+  /** The name of the text; `undefined` until a new one is saved. */
+  name: string | undefined;
+  isDamaged: boolean;
   onDelete: () => void;
 }
 
-export function Head({ kind, edit, form, canSave, onDelete }: Props) {
+export function Head({ kind, edit, form, canSave, name, isDamaged, onDelete }: Props) {
   const base = edit.base.value;
-  const title = kind.isNamed ? (base?.name ?? "New rules") : kind.title;
+  const title = kind.isNamed ? (name ?? "New rules") : kind.title;
   return (
     <div class="head text-head">
       <BackLink kind={kind} />
@@ -32,7 +35,7 @@ export function Head({ kind, edit, form, canSave, onDelete }: Props) {
             <Icon name="bell" /> Send a test
           </a>
         )}
-        {base && (
+        {(base || isDamaged) && (
           <button type="button" class="button" disabled={edit.busy.value} onClick={onDelete}>
             <Icon name="trash" /> Delete
           </button>

@@ -1,7 +1,7 @@
 /** The two kinds of texts that the page edits: rules, of which there are many, and receivers. */
 import { ApiError, api } from "../../api/client";
 import type { TextFault } from "../../api/types";
-import { href } from "../../app/address";
+import { isSlug } from "../../model/slug";
 import { countWithNoun } from "../../model/words";
 import { RECEIVERS_TEMPLATE, RULES_TEMPLATE } from "./templates";
 
@@ -15,13 +15,15 @@ export interface StoredText {
   counts: string;
 }
 
-/** The text that a view shows, and whether it can be changed. */
-export interface Loaded {
-  /** `undefined` for a new text. */
-  stored: StoredText | undefined;
-  /** The reason why the page cannot change the text. */
-  reason: string | undefined;
-}
+/** What the daemon has of a text. */
+export type Loaded =
+  | { state: "stored"; stored: StoredText }
+  | { state: "new" }
+  /** The text cannot be read: it can only be replaced or deleted. */
+  | { state: "damaged"; faults: readonly TextFault[] }
+  | { state: "missing" }
+  /** The page cannot change the text. */
+  | { state: "read-only"; reason: string };
 
 export interface Checked {
   faults: TextFault[];
@@ -41,8 +43,8 @@ export interface TextKind {
   effectOfDeletion: string;
   check: (name: string, text: string, signal: AbortSignal) => Promise<Checked>;
   save: (name: string, version: number | null, text: string) => Promise<Saved>;
-  remove: (name: string, version: number) => Promise<unknown>;
-  /** Rejects when there is no such text of rules; receivers may be absent. */
+  /** A damaged text has no version. */
+  remove: (name: string, version?: number) => Promise<unknown>;
   load: (name: string, signal?: AbortSignal) => Promise<Loaded>;
 }
 
@@ -66,13 +68,23 @@ export const RULES: TextKind = {
   title: "Rules",
   isNamed: true,
   template: RULES_TEMPLATE,
-  list: href("/alerts", { show: "rules" }),
+  list: "/alerts?show=rules",
   effectOfDeletion: "The daemon stops evaluating them, and their alerts end.",
   check: async (...args) => counted(await api.checkRuleText(...args), ruleCounts),
   save: async (...args) => counted(await api.saveRuleText(...args), ruleCounts),
   remove: api.deleteRuleText,
-  load: async (...args) => {
-    return { stored: counted(await api.ruleText(...args), ruleCounts), reason: undefined };
+  load: async (name, signal) => {
+    if (!isSlug(name)) return { state: "missing" };
+    try {
+      return { state: "stored", stored: counted(await api.ruleText(name, signal), ruleCounts) };
+    } catch (cause) {
+      if (!(cause instanceof ApiError) || cause.status === 0) throw cause;
+      const { files } = await api.ruleFiles(signal);
+      const entry = files.find((file) => file.origin === "page" && file.name === name);
+      if (entry?.version === null) return { state: "damaged", faults: entry.faults };
+      if (isMissing(cause)) return { state: "missing" };
+      throw cause;
+    }
   },
 };
 
@@ -81,29 +93,26 @@ export const RECEIVERS: TextKind = {
   title: "Receivers",
   isNamed: false,
   template: RECEIVERS_TEMPLATE,
-  list: href("/alerts", { show: "receivers" }),
+  list: "/alerts?show=receivers",
   effectOfDeletion: "Alerts notify nobody until there are receivers again.",
   check: async (_, text, signal) => counted(await api.checkReceivers(text, signal), receiverCounts),
   save: async (_, ...args) => counted(await api.saveReceivers(...args), receiverCounts),
   remove: (_, version) => api.deleteReceivers(version),
   load: async (_, signal) => {
     const { notifications } = await api.ruleFiles(signal);
-    const { version, editable, reason = "They are in a file." } = notifications;
-    if (!editable) return { stored: undefined, reason };
-    if (version === null) return { stored: undefined, reason: undefined };
-    const stored = counted(await api.receiversText(signal), receiverCounts);
-    return { stored, reason: undefined };
+    const { version, editable, faults, reason = "They are in a file." } = notifications;
+    if (!editable) return { state: "read-only", reason };
+    if (version === null) {
+      return faults.length > 0 ? { state: "damaged", faults } : { state: "new" };
+    }
+    return { state: "stored", stored: counted(await api.receiversText(signal), receiverCounts) };
   },
 };
 
-/** The stored text; `undefined` if there is none. */
+/** The stored text; `undefined` if there is none that can be read. */
 export async function storedText(kind: TextKind, name: string): Promise<StoredText | undefined> {
-  try {
-    return (await kind.load(name)).stored;
-  } catch (cause) {
-    if (isMissing(cause)) return undefined;
-    throw cause;
-  }
+  const loaded = await kind.load(name);
+  return loaded.state === "stored" ? loaded.stored : undefined;
 }
 
 export const isConflict = (cause: unknown) =>

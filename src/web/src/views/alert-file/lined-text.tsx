@@ -1,5 +1,6 @@
 /** A field for a long text: line numbers, lines that do not wrap, new lines that keep the indent. */
 import type { ReadonlySignal } from "@preact/signals";
+import type { RefObject } from "preact";
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { indentAfter } from "./indent";
 
@@ -10,7 +11,11 @@ export interface Jump {
 }
 
 interface Props {
+  /** The box, for the focus. */
+  field: RefObject<HTMLTextAreaElement | null>;
   label: string;
+  /** The ID of what describes the text: its faults. */
+  describedBy: string;
   text: string;
   /** The lines with faults, from 1. */
   faulty: ReadonlySet<number>;
@@ -21,8 +26,7 @@ interface Props {
 /** The number of lines that are shown above a line. */
 const LINES_ABOVE = 4;
 
-export function LinedText({ label, text, faulty, jump, onText }: Props) {
-  const field = useRef<HTMLTextAreaElement>(null);
+export function LinedText({ field, label, describedBy, text, faulty, jump, onText }: Props) {
   const numbers = useRef<HTMLPreElement>(null);
   const follow = () => {
     if (field.current && numbers.current) numbers.current.scrollTop = field.current.scrollTop;
@@ -52,6 +56,7 @@ export function LinedText({ label, text, faulty, jump, onText }: Props) {
         ref={field}
         class="lined-text"
         aria-label={label}
+        aria-describedby={describedBy}
         aria-invalid={faulty.size > 0}
         wrap="off"
         rows={1}

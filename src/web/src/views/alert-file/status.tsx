@@ -1,16 +1,20 @@
 /** One line about the text in the box: saved, valid, faulty, or being checked. */
 import { countWithNoun } from "../../model/words";
 import { Icon } from "../../parts/icon";
-import type { Check } from "./check";
+import type { Edit } from "./edit";
 
 interface Props {
-  check: Check;
+  checked: Edit["checked"]["value"];
+  /** True while the newest text is not checked yet. */
+  isChecking: boolean;
+  /** True while somebody else's change keeps the text from being saved. */
+  hasConflict: boolean;
   /** A note about the last save. */
   note: string | undefined;
 }
 
-export function Status({ check, note }: Props) {
-  const { tone, text } = statusOf(check, note);
+export function Status(props: Props) {
+  const { tone, text } = statusOf(props);
   return (
     <p class={`text-status ${tone}`} role="status">
       {tone !== "muted" && <Icon name={tone === "good" ? "check" : "warning"} />}
@@ -19,14 +23,15 @@ export function Status({ check, note }: Props) {
   );
 }
 
-function statusOf({ result, isChecking }: Check, note: string | undefined) {
-  const checked = result.value;
+function statusOf({ checked, isChecking, hasConflict, note }: Props) {
+  if (hasConflict) return { tone: "bad", text: "Not saved: somebody else changed this text" };
   if (note !== undefined) return { tone: "good", text: note };
-  if (checked && "faults" in checked && checked.faults.length > 0) {
+  if (checked === undefined) return { tone: "muted", text: "Checking…" };
+  if ("failed" in checked) return { tone: "bad", text: `Not checked: ${checked.failed}` };
+  if (checked.faults.length > 0) {
     const count = countWithNoun(checked.faults.length, "fault");
     return { tone: "bad", text: `${count}: correct the text to save it` };
   }
-  if (isChecking.value || checked === undefined) return { tone: "muted", text: "Checking…" };
-  if ("failed" in checked) return { tone: "bad", text: `Not checked: ${checked.failed}` };
-  return { tone: "good", text: `Valid: ${checked.counts}` };
+  // The words stay while the next text is checked: screen readers repeat each change.
+  return { tone: isChecking ? "muted" : "good", text: `Valid: ${checked.counts}` };
 }

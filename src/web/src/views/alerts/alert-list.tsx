@@ -24,6 +24,7 @@ import {
 } from "./listed";
 import { AcknowledgeDialog } from "./acknowledge-dialog";
 import { momentText } from "../../app/moment";
+import { NoRules } from "./no-rules";
 import { Deliveries } from "./deliveries";
 import { AlertChoice, SelectionBar, useSelection, type Selection } from "./selection";
 import { SilenceDialog } from "./silence-dialog";
@@ -168,21 +169,6 @@ function FoldedGroup({ group, ...shared }: GroupProps) {
         <AcknowledgeDialog alerts={[{ labels }]} onClose={close} onDone={onChange} />
       )}
     </details>
-  );
-}
-
-export function NoRules() {
-  return (
-    <section class="card section">
-      <Empty title="No rules">
-        <p>
-          The menu of a chart creates a rule from its series, and administrators can write rules
-          here. Rules can also be in files: add them to the settings,{" "}
-          <code>[alerts] rules = ["/etc/granary/rules/*.yml"]</code>, and reload the daemon; changes
-          to rule files need a reload, too. deploy/rules/ contains rules to start with.
-        </p>
-      </Empty>
-    </section>
   );
 }
 

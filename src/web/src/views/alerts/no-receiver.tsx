@@ -17,12 +17,21 @@ export function NoReceiver({ reason }: { reason: string | undefined }) {
   return (
     <Callout tone="warn" label="No receivers" title="Alerts reach nobody">
       <p>{asSentence(reason)}</p>
-      {may("admin") === true && (
+      {reason.includes("set alerts.notifications") && (
+        <>
+          {may("admin") === true && (
+            <p>
+              <a href="/alerts/receivers">Define receivers on the page</a>, or in a file:
+            </p>
+          )}
+          <pre class="file-text">{SETTINGS}</pre>
+        </>
+      )}
+      {reason.includes("on the page") && may("admin") === true && (
         <p>
-          <a href="/alerts/receivers">Define receivers on the page</a>, or in a file:
+          <a href="/alerts/receivers">Edit receivers</a>
         </p>
       )}
-      {reason.includes("set alerts.notifications") && <pre class="file-text">{SETTINGS}</pre>}
     </Callout>
   );
 }

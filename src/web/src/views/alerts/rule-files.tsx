@@ -49,7 +49,7 @@ function List() {
   return (
     <>
       {data.fault !== undefined && (
-        <Callout tone="bad" label="Faulty rules" title="Some rules are not in use">
+        <Callout tone="bad" label="Refused rule files" title="Rule files were refused">
           <pre class="file-text">{data.fault}</pre>
         </Callout>
       )}

@@ -7,7 +7,7 @@ import { Icon } from "../../parts/icon";
 import { Search } from "../../parts/search";
 import { Empty } from "../../parts/states";
 import { Table, type Column } from "../../parts/table";
-import { NoRules } from "./alert-list";
+import { NoRules } from "./no-rules";
 import { instantOf, nameOfRule } from "./listed";
 import { editPath, RuleFiles } from "./rule-files";
 
