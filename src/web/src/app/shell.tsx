@@ -86,15 +86,15 @@ function AwayBanner() {
  * continues when the same caller logs in again.
  */
 function Main() {
-  const isLoggedOut = loginProblem.value !== null;
   const { Component: View } = caller.value?.totp_required
     ? profileView
     : viewOf(address.value.path);
-  const isKept = isLoggedOut && unsavedWork.value !== undefined;
+  const needsLogin = loginProblem.value !== null && View !== loginView.Component;
+  const isKept = needsLogin && unsavedWork.value !== undefined;
   return (
     <main id="view" tabIndex={-1}>
-      {isLoggedOut && <loginView.Component />}
-      {(isKept || !isLoggedOut) && (
+      {needsLogin && <loginView.Component />}
+      {(isKept || !needsLogin) && (
         <div key={callerChanges.value} hidden={isKept} inert={isKept}>
           <View />
         </div>
