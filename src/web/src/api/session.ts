@@ -54,4 +54,10 @@ export function may(scope: Scope): boolean | undefined {
   return scopesOfCaller.value && contains(scopesOfCaller.value, scope);
 }
 
+/** The scopes that a change of receivers needs: the daemon sends requests to their addresses. */
+export const RECEIVERS_SCOPES: readonly Scope[] = ["admin", "operate"];
+
+/** Returns true if the caller can change receivers. */
+export const mayEditReceivers = () => RECEIVERS_SCOPES.every((scope) => may(scope) === true);
+
 const scopesOfCaller = computed(() => caller.value?.scopes);

@@ -33,7 +33,7 @@ export function AlertFileView() {
   ).value;
   const note = useSignal<string | undefined>(undefined);
   const [group, rule] = [params.get("group"), params.get("rule")];
-  if (may("admin") === false) return <NoPermission kind={kind} />;
+  if (kind.needs.some((scope) => may(scope) === false)) return <NoPermission kind={kind} />;
   return (
     <Page class="alert-file" title={kind.title} what={`the ${kind.what}`} answer={answer}>
       {(loaded) => {
@@ -63,7 +63,8 @@ function NoPermission({ kind }: { kind: TextKind }) {
       </div>
       <NoText kind={kind} title="No permission" empty={`The ${kind.what} cannot be shown`}>
         <p>
-          To edit {kind.what}, you need the scope <code>admin</code>.
+          To edit {kind.what}, you need {kind.needs.length > 1 ? "the scopes" : "the scope"}{" "}
+          <code>{kind.needs.join(", ")}</code>.
         </p>
       </NoText>
     </>

@@ -1,6 +1,7 @@
 /** The two kinds of texts that the page edits: rules, of which there are many, and receivers. */
 import { ApiError, api } from "../../api/client";
-import type { TextFault } from "../../api/types";
+import { RECEIVERS_SCOPES } from "../../api/session";
+import type { Scope, TextFault } from "../../api/types";
 import { isSlug } from "../../model/slug";
 import { countWithNoun } from "../../model/words";
 import { RECEIVERS_TEMPLATE, RULES_TEMPLATE } from "./templates";
@@ -38,6 +39,8 @@ export interface TextKind {
   /** True if there are several texts, each with a name. */
   isNamed: boolean;
   template: string;
+  /** The scopes that a change needs. */
+  needs: readonly Scope[];
   /** The address of the list that contains the text. */
   list: string;
   effectOfDeletion: string;
@@ -68,6 +71,7 @@ export const RULES: TextKind = {
   title: "Rules",
   isNamed: true,
   template: RULES_TEMPLATE,
+  needs: ["admin"],
   list: "/alerts?show=rules",
   effectOfDeletion: "The daemon stops evaluating them, and their alerts end.",
   check: async (...args) => counted(await api.checkRuleText(...args), ruleCounts),
@@ -93,6 +97,7 @@ export const RECEIVERS: TextKind = {
   title: "Receivers",
   isNamed: false,
   template: RECEIVERS_TEMPLATE,
+  needs: RECEIVERS_SCOPES,
   list: "/alerts?show=receivers",
   effectOfDeletion: "Alerts notify nobody until there are receivers again.",
   check: async (_, text, signal) => counted(await api.checkReceivers(text, signal), receiverCounts),

@@ -1,7 +1,7 @@
 /** The warning that there are no receivers, with the settings that add one. */
 import { api } from "../../api/client";
 import { useResource } from "../../api/resource";
-import { may } from "../../api/session";
+import { mayEditReceivers } from "../../api/session";
 import { Callout } from "../../parts/callout";
 
 const STATUS_REFRESH_MS = 30_000;
@@ -19,7 +19,7 @@ export function NoReceiver({ reason }: { reason: string | undefined }) {
       <p>{asSentence(reason)}</p>
       {reason.includes("set alerts.notifications") && (
         <>
-          {may("admin") === true && (
+          {mayEditReceivers() && (
             <p>
               <a href="/alerts/receivers">Define receivers on the page</a>, or in a file:
             </p>
@@ -27,7 +27,7 @@ export function NoReceiver({ reason }: { reason: string | undefined }) {
           <pre class="file-text">{SETTINGS}</pre>
         </>
       )}
-      {reason.includes("on the page") && may("admin") === true && (
+      {reason.includes("on the page") && mayEditReceivers() && (
         <p>
           <a href="/alerts/receivers">Edit receivers</a>
         </p>

@@ -2,7 +2,7 @@
 import { useSignal } from "@preact/signals";
 import { api } from "../../api/client";
 import { useResource } from "../../api/resource";
-import { may } from "../../api/session";
+import { mayEditReceivers } from "../../api/session";
 import type { TestedIntegration } from "../../api/types";
 import { elapsedText } from "../../model/words";
 import { useAttempt } from "../../parts/attempt";
@@ -16,12 +16,11 @@ export function Receivers() {
   const { data, error, reload } = useResource("receivers", (signal) => api.receivers(signal), {
     everyMs: REFRESH_MS,
   }).value;
-  const isAdmin = may("admin") === true;
   return (
     <section class="card section">
       <div class="card-head">
         <h2>Receivers</h2>
-        {isAdmin && (
+        {mayEditReceivers() && (
           <a class="button small receivers-edit" href="/alerts/receivers">
             <Icon name="pencil" /> Edit receivers
           </a>
