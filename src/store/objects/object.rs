@@ -106,7 +106,10 @@ pub struct ListedObject {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ObjectRefusal {
     /// The version in the change is not the current version.
-    #[error("the {} {name:?} was changed meanwhile: read it again, and repeat the change", .kind.noun())]
+    #[error(
+        "the {} {name:?} was changed meanwhile: read it again, and repeat the change",
+        .kind.noun()
+    )]
     Conflict {
         /// The object's kind.
         kind: ObjectKind,
