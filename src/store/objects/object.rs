@@ -66,7 +66,17 @@ impl ObjectKind {
         match self {
             Self::RuleText => "text of rules".to_owned(),
             Self::ReceiversText => "text of receivers".to_owned(),
-            _ => self.as_str().replace('_', " "),
+            Self::Dashboard
+            | Self::Annotation
+            | Self::Silence
+            | Self::AlertState
+            | Self::AlertHistory
+            | Self::Notification
+            | Self::Cardinality
+            | Self::Key
+            | Self::Code
+            | Self::User
+            | Self::Session => self.as_str().replace('_', " "),
         }
     }
 
