@@ -128,7 +128,7 @@ impl KnownRules {
     /// Reads the rules of the sources without using them.
     ///
     /// # Errors
-    /// The rules of the files are unusable. An unusable text is skipped: [`Self::fault`] reports it.
+    /// The rules of the files are unusable. An unusable text is skipped; [`Self::fault`] names it.
     pub fn read(
         &self,
         sources: RuleSources,
@@ -152,7 +152,8 @@ impl KnownRules {
         self.count_faults();
     }
 
-    /// Replaces the rules with those that were read, and with the present texts. Waits for the disk.
+    /// Replaces the rules with those that were read, and with the present texts. Waits for the
+    /// disk.
     pub fn replace(&self, read: ReadRules) {
         let mut are_unsure = self.0.text_changes.lock();
         let RuleParts { sources, promql, files, texts } = read.parts;
@@ -190,7 +191,8 @@ impl KnownRules {
     }
 
     /// Uses the stored texts if they may differ from those in use, because the outcome of a change
-    /// was unknown or the texts could not be read. Waits for the disk, but not for a running change.
+    /// was unknown or the texts could not be read. Waits for the disk, but not for a change that is
+    /// being made.
     pub fn settle_texts(&self) {
         let Some(mut are_unsure) = self.0.text_changes.try_lock() else { return };
         if !*are_unsure || self.0.store.settle_objects().is_err() {

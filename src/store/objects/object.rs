@@ -66,7 +66,17 @@ impl ObjectKind {
         match self {
             Self::RuleText => "text of rules".to_owned(),
             Self::ReceiversText => "text of receivers".to_owned(),
-            _ => self.as_str().replace('_', " "),
+            Self::Dashboard
+            | Self::Annotation
+            | Self::Silence
+            | Self::AlertState
+            | Self::AlertHistory
+            | Self::Notification
+            | Self::Cardinality
+            | Self::Key
+            | Self::Code
+            | Self::User
+            | Self::Session => self.as_str().replace('_', " "),
         }
     }
 
@@ -106,7 +116,10 @@ pub struct ListedObject {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ObjectRefusal {
     /// The version in the change is not the current version.
-    #[error("the {} {name:?} was changed meanwhile: read it again, and repeat the change", .kind.noun())]
+    #[error(
+        "the {} {name:?} was changed meanwhile: read it again, and repeat the change",
+        .kind.noun()
+    )]
     Conflict {
         /// The object's kind.
         kind: ObjectKind,

@@ -1,5 +1,5 @@
-//! Texts of receivers and rules with access control: changes of receivers are the operator's, and no
-//! request reaches the texts of another project.
+//! Texts of receivers and rules with access control: changes of receivers are the operator's, and
+//! no request reaches the texts of another project.
 
 use serde_json::{Value, json};
 
