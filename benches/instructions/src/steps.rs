@@ -108,6 +108,11 @@ queries! {
     sealed_sum, "A sum over all hosts.", "sum(m3)", true;
     sealed_sum_by, "Sums of rates.", "sum by (datacenter) (rate(m2_total[2m]))", true;
     sealed_host, "All series of a host.", "{host=\"web0100\"}", true;
+    sealed_second_rate, "Rates that the cache keeps from now on.", "rate(m0_total[5m])", true;
+    sealed_second_topk, "The highest rates twice.", "topk(5, rate(m1_total[5m]))", false;
+    sealed_second_sum, "A sum over all hosts twice.", "sum(m3)", true;
+    sealed_second_sum_by, "Sums twice.", "sum by (datacenter) (rate(m2_total[2m]))", true;
+    sealed_second_host, "All series of a host twice.", "{host=\"web0100\"}", true;
     sealed_again_rate, "Rates that are in the cache.", "rate(m0_total[5m])", true;
     sealed_again_topk, "The highest rates again.", "topk(5, rate(m1_total[5m]))", false;
     sealed_again_sum, "A sum over all hosts again.", "sum(m3)", true;

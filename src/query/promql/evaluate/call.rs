@@ -4,7 +4,7 @@
 //! these functions. Must never know: what functions compute.
 
 use super::{
-    chunks::VisitSeries,
+    chunks::{VisitSeries, selector_of_times},
     expression::{Evaluator, is_range_vector},
 };
 use crate::query::QueryError;
@@ -57,7 +57,7 @@ impl Evaluator<'_> {
             }
             "absent_over_time" => Value::Vector(self.absent_over_time(first()?, &context)?),
             "info" => Value::Vector(self.info(arguments, &context)?),
-            "timestamp" => Value::Vector(self.timestamp(first()?, steps)?),
+            "timestamp" => Value::Vector(self.timestamp(call, steps)?),
             _ => {
                 let values = arguments.iter().map(|argument| self.value(argument, steps));
                 let values = values.collect::<Result<Vec<_>, _>>()?;
@@ -138,11 +138,12 @@ impl Evaluator<'_> {
     }
 
     /// Evaluates `timestamp`: the time of the sample for a selector, otherwise the evaluation time.
-    fn timestamp(&self, argument: &Expr, steps: &Steps) -> Result<Vec<Series>, QueryError> {
-        if let Expr::Vector(selector) = argument.without_parens() {
+    fn timestamp(&self, call: &Call, steps: &Steps) -> Result<Vec<Series>, QueryError> {
+        if let Some(selector) = selector_of_times(call) {
             let times = self.selectors.instant(selector, steps, SampleProperty::Time)?;
             return Ok(functions::map_values(times, |_, time| time));
         }
+        let argument = call.arguments.first().ok_or_else(|| missing_argument("timestamp"))?;
         let mut series = self.vector(argument, steps)?;
         for entry in &mut series {
             for (step, _) in std::mem::take(&mut entry.histograms).iter() {

@@ -156,7 +156,7 @@ fn input_of_elements(call: &Call) -> Option<&Expr> {
 }
 
 /// Returns the selector of the samples whose times a call returns.
-fn selector_of_times(call: &Call) -> Option<&VectorSelector> {
+pub(super) fn selector_of_times(call: &Call) -> Option<&VectorSelector> {
     let argument = call.arguments.first().filter(|_| call.function.name == "timestamp")?;
     if let Expr::Vector(selector) = argument.without_parens() { Some(selector) } else { None }
 }

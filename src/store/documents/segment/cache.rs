@@ -18,18 +18,15 @@ use quick_cache::{
     sync::{Cache, DefaultLifecycle},
 };
 
-use super::{
-    column::SealedColumn,
-    tile::{LANES, TileHead},
-};
+use super::{column::SealedColumn, tile::TileHead};
 
 /// The default of the maximum size of the cache in bytes.
 const DEFAULT_BYTES_MAX: usize = 16 << 20;
 /// The assumed size of an entry in bytes, from which the cache derives how many evicted names it
 /// remembers.
 const USUAL_BYTES: usize = 512;
-/// The number of parts of the cache, each of which has room for any entry: the largest head takes
-/// less than 1 MiB.
+/// The number of parts of the cache. With the default size, each has room for any entry: the largest
+/// head takes less than 1 MiB. A smaller cache does not keep entries larger than its parts.
 const SHARDS: usize = 8;
 /// The bytes of an entry without its content.
 const ENTRY_BYTES: usize = 96;
@@ -37,14 +34,17 @@ const ENTRY_BYTES: usize = 96;
 /// The cache of heads and columns.
 pub(crate) struct SealedCache(Cache<Name, Entry, Bytes>);
 
-/// The number of a segment, in the order of opening, and the place of the entry in it: see
-/// [`place`].
-type Name = (u64, u64);
+/// The key of an entry. Segments have numbers in the order of opening.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Name {
+    Head { segment: u64, tile: usize },
+    Column { segment: u64, tile: usize, lane: u8 },
+}
 
 #[derive(Debug, Clone)]
 enum Entry {
     Head(Arc<TileHead>),
-    Column(Arc<SealedColumn>),
+    Column(SealedColumn),
 }
 
 /// The number of segments that were opened.
@@ -53,11 +53,6 @@ static OPENED: AtomicU64 = AtomicU64::new(0);
 /// Returns a number that no other segment has.
 pub(super) fn next_number() -> u64 {
     OPENED.fetch_add(1, Ordering::Relaxed)
-}
-
-/// Returns the place of a lane of a tile; the lane after the last one stands for the head.
-fn place(tile: usize, lane: usize) -> u64 {
-    tile as u64 * (LANES as u64 + 1) + lane as u64
 }
 
 #[derive(Debug, Clone)]
@@ -97,7 +92,7 @@ impl SealedCache {
 
     /// Returns the head of a tile, if it is in the cache.
     pub(super) fn head(&self, segment: u64, tile: usize) -> Option<Arc<TileHead>> {
-        match self.0.get(&(segment, place(tile, LANES)))? {
+        match self.0.get(&Name::Head { segment, tile })? {
             Entry::Head(head) => Some(head),
             Entry::Column(_) => None,
         }
@@ -105,17 +100,12 @@ impl SealedCache {
 
     /// Adds a head whose checksum was verified.
     pub(super) fn keep_head(&self, segment: u64, tile: usize, head: Arc<TileHead>) {
-        self.0.insert((segment, place(tile, LANES)), Entry::Head(head));
+        self.0.insert(Name::Head { segment, tile }, Entry::Head(head));
     }
 
     /// Returns the column of a series of a tile, if it is in the cache.
-    pub(super) fn column(
-        &self,
-        segment: u64,
-        tile: usize,
-        lane: usize,
-    ) -> Option<Arc<SealedColumn>> {
-        match self.0.get(&(segment, place(tile, lane)))? {
+    pub(super) fn column(&self, segment: u64, tile: usize, lane: u8) -> Option<SealedColumn> {
+        match self.0.get(&Name::Column { segment, tile, lane })? {
             Entry::Column(column) => Some(column),
             Entry::Head(_) => None,
         }
@@ -125,10 +115,10 @@ impl SealedCache {
     pub(super) fn keep_column(
         &self,
         segment: u64,
-        (tile, lane): (usize, usize),
+        (tile, lane): (usize, u8),
         column: SealedColumn,
     ) {
-        self.0.insert((segment, place(tile, lane)), Entry::Column(Arc::new(column)));
+        self.0.insert(Name::Column { segment, tile, lane }, Entry::Column(column));
     }
 }
 

@@ -2,9 +2,10 @@
 //!
 //! Must never know: blocks, where columns are kept.
 
-use std::ops::Range;
+use std::{ops::Range, sync::Arc};
 
 use super::{
+    buffers::Buffers,
     times::{SLOTS_MAX, Times},
     values::{Columns, Values},
 };
@@ -14,6 +15,9 @@ use crate::model::Cell;
 static NO_VALUES: [f64; SLOTS_MAX] = [0.0; SLOTS_MAX];
 /// The number of columns of [`Values`].
 const COLUMNS: usize = 6;
+/// The names of the columns of [`Values`].
+const NAMES: [Columns; COLUMNS] =
+    [Columns::SUM, Columns::MIN, Columns::MAX, Columns::ENDS, Columns::ENDS, Columns::MOMENT];
 
 /// The cells of a series that a reader wants.
 #[derive(Debug, Clone)]
@@ -38,11 +42,25 @@ impl<'a> Wanted<'a> {
         Self { times, cells, columns }
     }
 
-    /// Adds the cells and columns of a decoded column, so that one column has both.
+    /// Adds the cells and columns of a decoded column, so that one column has both, unless their
+    /// cells have nothing in common.
     pub(super) fn with(&self, column: &SealedColumn) -> Self {
-        let known = column.cells();
-        let cells = self.cells.start.min(known.start)..self.cells.end.max(known.end);
-        Self { times: self.times, cells, columns: self.columns.and(column.wanted) }
+        let (known, wanted) = (column.cells(), &self.cells);
+        if known.end <= wanted.start || wanted.end <= known.start {
+            return self.clone();
+        }
+        // A moving window would otherwise lack some cells at every read.
+        let start = if wanted.start < known.start { 0 } else { known.start };
+        let end = if known.end < wanted.end { self.times.count() } else { known.end };
+        Self { times: self.times, cells: start..end, columns: self.columns.and(column.wanted) }
+    }
+
+    /// Visits the wanted cells, whose values were decoded.
+    pub(super) fn visit_values(&self, values: &Values, visit: impl FnMut(usize, Cell)) {
+        let Values { sum, min, max, first, last, m2 } = values;
+        let none = &NO_VALUES[..self.cells.len()];
+        let columns = [sum, min, max, first, last, m2];
+        self.visit(columns.map(|column| column.get(self.cells.clone()).unwrap_or(none)), visit);
     }
 
     /// Visits the wanted cells. `columns` are the values of these cells.
@@ -69,15 +87,8 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// Returns the columns of some cells; zeros for a column that was not read.
-pub(super) fn columns_of<'a>(values: &'a Values, cells: &Range<usize>) -> [&'a [f64]; COLUMNS] {
-    let Values { sum, min, max, first, last, m2 } = values;
-    let none = &NO_VALUES[..cells.len()];
-    [sum, min, max, first, last, m2].map(|column| column.get(cells.clone()).unwrap_or(none))
-}
-
-/// The decoded columns of some cells of a series.
-#[derive(Debug)]
+/// The decoded columns of some cells of a series. Copies share their values.
+#[derive(Debug, Clone)]
 pub(crate) struct SealedColumn {
     /// The index of the first cell.
     from: u16,
@@ -87,28 +98,33 @@ pub(crate) struct SealedColumn {
     /// A bit for each column that has values; all others are zero.
     present: u8,
     /// The values, column by column.
-    values: Box<[f64]>,
+    values: Arc<[f64]>,
 }
 
 impl SealedColumn {
-    /// Copies decoded values.
-    pub(super) fn of(values: &Values, wanted: &Wanted<'_>) -> Self {
+    /// Copies the wanted columns of decoded values, which may have others too.
+    pub(super) fn of(values: &Values, wanted: &Wanted<'_>, buffers: &mut Buffers) -> Self {
         let Wanted { cells, columns, .. } = wanted;
-        let (mut present, mut all) = (0, Vec::with_capacity(COLUMNS * cells.len()));
+        let (mut present, mut all) = (0, buffers.doubles.take());
         let Values { sum, min, max, first, last, m2 } = values;
-        for (index, column) in [sum, min, max, first, last, m2].into_iter().enumerate() {
-            if let Some(column) = column.get(cells.clone()).filter(|column| !column.is_empty()) {
+        let each = [sum, min, max, first, last, m2].into_iter().zip(NAMES);
+        for (index, (column, name)) in each.enumerate() {
+            if columns.has_any(name)
+                && let Some(column) = column.get(cells.clone())
+            {
                 present |= 1 << index;
                 all.extend_from_slice(column);
             }
         }
         let (from, count) = (cells.start as u16, cells.len() as u16);
-        Self { from, count, wanted: *columns, present, values: all.into() }
+        let column = Self { from, count, wanted: *columns, present, values: all[..].into() };
+        buffers.doubles.give([all]);
+        column
     }
 
-    /// Returns the size in memory in bytes.
+    /// Returns the size of the values in memory, with the two counts of their owners.
     pub(super) fn bytes(&self) -> usize {
-        size_of::<Self>() + size_of_val(&*self.values)
+        size_of_val(&*self.values) + 2 * size_of::<usize>()
     }
 
     fn cells(&self) -> Range<usize> {

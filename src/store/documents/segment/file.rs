@@ -5,7 +5,11 @@
 mod index;
 mod tiles;
 
-use std::{io, ops::Range, sync::Arc};
+use std::{
+    io,
+    ops::Range,
+    sync::{Arc, atomic::AtomicU64},
+};
 
 use parking_lot::Mutex;
 use redb::StorageBackend;
@@ -100,6 +104,9 @@ pub(crate) struct Segment {
     index_at: u64,
     /// The last tile that was read: queries usually read the series of one tile in a row.
     recent: Mutex<Option<(usize, Arc<TileHead>)>>,
+    /// The lanes of each tile that queries have read, as bits: the cache keeps the columns of a
+    /// series from its second read on, so that a query that is made only once costs no more.
+    read_lanes: Vec<AtomicU64>,
 }
 
 impl Segment {
@@ -152,6 +159,7 @@ impl Segment {
         let first = starts.first().map_or(0, |(first, _)| i64::from(*first));
         let span = first..entries.iter().rev().find(is_of_cells).map_or(0, end);
         let (recent, number) = (Mutex::default(), next_number());
+        let read_lanes = entries.iter().map(|_| AtomicU64::default()).collect();
         Ok(Self {
             name,
             number,
@@ -164,6 +172,7 @@ impl Segment {
             span,
             index_at,
             recent,
+            read_lanes,
         })
     }
 

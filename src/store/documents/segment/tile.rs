@@ -17,7 +17,7 @@ pub(crate) use writer::TileWriter;
 use super::{
     bits::PADDING,
     buffers::Buffers,
-    column::{Wanted, columns_of},
+    column::Wanted,
     cursor::{Cursor, Misfit},
     times::Times,
     values::{self, Columns, Values},
@@ -178,15 +178,17 @@ impl TileHead {
         Ok(Some((&self.times[usize::from(shared)], &block[..end + PADDING])))
     }
 
-    /// Returns the cells of a series within a range of slots; `None` when the tile lacks the series.
+    /// Returns the cells of a series within a range of slots, with the place of its block as
+    /// [`Self::block`] returns it; `None` when the tile lacks the series.
     pub(super) fn wanted(
         &self,
         lane: usize,
         slots: &Range<usize>,
         columns: Columns,
-    ) -> Option<Wanted<'_>> {
-        let (_, shared, ..) = self.find(lane)?;
-        Some(Wanted::within(&self.times[usize::from(shared)], slots, columns))
+    ) -> Option<(Wanted<'_>, (usize, usize))> {
+        let (_, shared, at, length) = self.find(lane)?;
+        let wanted = Wanted::within(&self.times[usize::from(shared)], slots, columns);
+        Some((wanted, (at, length)))
     }
 
     /// Decodes the wanted columns of a series up to the last wanted cell from its block, which
@@ -213,9 +215,9 @@ impl TileHead {
         buffers: &mut Buffers,
         visit: impl FnMut(usize, Cell),
     ) -> Result<(), Misfit> {
-        let Some(wanted) = self.wanted(lane, slots, columns) else { return Ok(()) };
+        let Some((wanted, _)) = self.wanted(lane, slots, columns) else { return Ok(()) };
         let values = self.values(lane, block, &wanted, buffers)?;
-        wanted.visit(columns_of(&values, &wanted.cells), visit);
+        wanted.visit_values(&values, visit);
         values.recycle(buffers);
         Ok(())
     }

@@ -4,7 +4,7 @@
 
 use std::{
     ops::{ControlFlow, Range},
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
 };
 
 use super::Segment;
@@ -13,7 +13,7 @@ use crate::{
     store::{
         documents::segment::{
             Columns, Misfit, Scratch,
-            column::{SealedColumn, Wanted, columns_of},
+            column::{SealedColumn, Wanted},
             histograms::CellVisitor,
             tile::TileHead,
             values::Values,
@@ -63,7 +63,8 @@ impl Segment {
         Ok(head)
     }
 
-    /// Visits the cells of a series of a tile within a range of slots.
+    /// Visits the cells of a series of a tile within a range of slots. Caches the columns of a
+    /// series that is read again.
     pub(crate) fn cells(
         &self,
         (tile, head): (usize, &TileHead),
@@ -74,33 +75,44 @@ impl Segment {
         visit: impl FnMut(usize, Cell),
     ) -> Result<(), StoreError> {
         let wanted = head.wanted(lane, slots, columns);
-        let Some(wanted) = wanted.filter(|wanted| !wanted.cells.is_empty()) else {
+        let Some((wanted, block)) = wanted.filter(|(wanted, _)| !wanted.cells.is_empty()) else {
             return Ok(());
         };
-        let known = scratch.cache.as_ref().and_then(|all| all.column(self.number, tile, lane));
+        let repeats = scratch.cache.is_some() && self.repeats((tile, lane), columns);
+        let cache = scratch.cache.as_ref().filter(|_| repeats);
+        let known = cache.and_then(|cache| cache.column(self.number, tile, lane as u8));
         if let Some(column) = known.as_ref().filter(|column| column.has(&wanted)) {
             wanted.visit(column.columns(&wanted.cells), visit);
             return Ok(());
         }
         let all = known.map_or_else(|| wanted.clone(), |column| wanted.with(&column));
-        let values = self.values((tile, head), lane, &all, scratch)?;
-        wanted.visit(columns_of(&values, &wanted.cells), visit);
-        if let Some(cache) = &scratch.cache {
-            cache.keep_column(self.number, (tile, lane), SealedColumn::of(&values, &all));
+        let values = self.values((tile, head), (lane, block), &all, scratch)?;
+        wanted.visit_values(&values, visit);
+        if let Some(cache) = scratch.cache.as_ref().filter(|_| repeats) {
+            let column = SealedColumn::of(&values, &all, &mut scratch.buffers);
+            cache.keep_column(self.number, (tile, lane as u8), column);
         }
         values.recycle(&mut scratch.buffers);
         Ok(())
+    }
+
+    /// Returns whether queries have read a series of a tile before. Reads of all columns, which are
+    /// those of scans in the background, do not count.
+    fn repeats(&self, (tile, lane): (usize, usize), columns: Columns) -> bool {
+        let (read, bit) = (&self.read_lanes[tile], 1 << lane);
+        columns != Columns::ALL
+            && (read.load(Ordering::Relaxed) & bit != 0
+                || read.fetch_or(bit, Ordering::Relaxed) & bit != 0)
     }
 
     /// Reads and decodes the block of a series of a tile.
     fn values(
         &self,
         (tile, head): (usize, &TileHead),
-        lane: usize,
+        (lane, (at, length)): (usize, (usize, usize)),
         wanted: &Wanted<'_>,
         scratch: &mut Scratch,
     ) -> Result<Values, StoreError> {
-        let (at, length) = head.block(lane).unwrap_or_default();
         let entry = self.entries[tile];
         let at = entry.offset + u64::from(entry.head) + at as u64;
         let end = self.entries.get(tile + 1).map_or(self.index_at, |next| next.offset);

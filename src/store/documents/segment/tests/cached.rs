@@ -87,26 +87,92 @@ proptest! {
         for (index, from, length, columns) in reads {
             let request = (series[index % series.len()].0, from, length, columns);
             let expected = read(&segment, request, &mut Scratch::default()).unwrap();
-            prop_assert_eq!(read(&segment, request, &mut cached).unwrap(), expected);
-            prop_assert!(cache.bytes() <= bytes_max, "{}", cache.bytes());
+            for _ in 0..2 {
+                prop_assert_eq!(&read(&segment, request, &mut cached).unwrap(), &expected);
+                prop_assert!(cache.bytes() <= bytes_max, "{}", cache.bytes());
+            }
         }
+    }
+}
+
+/// Returns 60 cells of a gauge.
+fn hour(value: f64) -> Vec<(u16, Cell)> {
+    (0..60).map(|slot| (slot, Cell::single(slot.into(), value))).collect()
+}
+
+/// Damages a tile, whose head is in the cache. Forgets the bytes that were read from it.
+fn damage(folder: &Path, segment: &Segment, scratch: &mut Scratch) {
+    *scratch = Scratch { cache: scratch.cache.clone(), ..Scratch::default() };
+    let mut file = OpenOptions::new().write(true).open(folder.join(NAME)).unwrap();
+    file.write_all(&vec![0xa5; segment.tile_bytes(0) as usize]).unwrap();
+}
+
+/// Reads some slots with the cache, and returns the bytes that the cache has grown by.
+fn growth(
+    segment: &Segment,
+    request: (usize, usize, usize, Columns),
+    scratch: &mut Scratch,
+) -> isize {
+    let bytes = |scratch: &Scratch| scratch.cache.as_ref().unwrap().bytes() as isize;
+    let before = bytes(scratch);
+    read(segment, request, scratch).unwrap();
+    bytes(scratch) - before
+}
+
+#[test]
+fn the_cache_keeps_wanted_columns_from_the_second_read_on() {
+    // The values of a counter depend on each other, so decoding one column yields others.
+    let counter = |slot: u16| {
+        let (first, increase) = (f64::from(slot) * 60.0, 60.0);
+        let mut cell = Cell::single(5, first);
+        (cell.sum, cell.min, cell.max) = (increase, 1.0, 1.0);
+        (slot, cell)
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let segment = segment_of(folder.path(), &[(3, (0..60).map(counter).collect()), (4, hour(1.0))]);
+    let mut cached = Scratch::with_cache(Arc::new(SealedCache::new()));
+    let _head = segment.head(0, &mut cached).unwrap();
+    let mut grown = |lane, columns| growth(&segment, (lane, 0, 60, columns), &mut cached);
+    // Scans in the background read all columns.
+    assert_eq!([0; 3].map(|_| grown(3, Columns::ALL)), [0; 3]);
+    assert_eq!(grown(3, Columns::SUM), 0);
+    let entry = grown(3, Columns::SUM) - 60 * 8;
+    assert!((1..=200).contains(&entry), "{entry} bytes beside the values");
+    assert_eq!(grown(3, Columns::SUM), 0, "the third read finds the column");
+    assert_eq!(grown(3, Columns::ENDS), 2 * 60 * 8);
+    assert_eq!(grown(3, Columns::SUM), 0, "both columns are kept");
+    assert_eq!([0; 2].map(|_| grown(4, Columns::MIN)), [0, entry + 60 * 8]);
+}
+
+#[test]
+fn a_window_that_moves_is_read_from_the_cache() {
+    let folder = tempfile::tempdir().unwrap();
+    let segment = segment_of(folder.path(), &[(3, hour(1.5))]);
+    let mut cached = Scratch::with_cache(Arc::new(SealedCache::new()));
+    let _head = segment.head(0, &mut cached).unwrap();
+    let mut grown = |from, length| growth(&segment, (3, from, length, Columns::SUM), &mut cached);
+    assert_eq!(grown(0, 10), 0, "the first read is not kept");
+    assert!(grown(0, 10) > 10 * 8);
+    assert_eq!(grown(30, 10), 0, "cells far from the known ones replace them");
+    assert_eq!(grown(31, 10), 20 * 8, "the window moves, so the rest of the tile is decoded");
+    assert_eq!(grown(29, 10), 30 * 8, "the window moves back");
+    damage(folder.path(), &segment, &mut cached);
+    for from in 0..50 {
+        assert_eq!(read(&segment, (3, from, 10, Columns::SUM), &mut cached).unwrap().len(), 10);
     }
 }
 
 #[test]
 fn only_verified_blocks_are_in_the_cache() {
-    let cells = |value: f64| (0..60).map(|slot| (slot, Cell::single(slot.into(), value))).collect();
     let folder = tempfile::tempdir().unwrap();
-    let segment = segment_of(folder.path(), &[(3, cells(1.5)), (4, cells(2.5))]);
+    let segment = segment_of(folder.path(), &[(3, hour(1.5)), (4, hour(2.5))]);
     let mut cached = Scratch::with_cache(Arc::new(SealedCache::new()));
     let read_slots = |lane, length, scratch: &mut Scratch| {
         read(&segment, (lane, 0, length, Columns::ENDS), scratch)
     };
-    let before = read_slots(3, 60, &mut cached).unwrap();
+    let before = [0; 2].map(|_| read_slots(3, 60, &mut cached).unwrap())[1].clone();
     assert_eq!(before.len(), 60);
-    // Damages the blocks, and not the head, which is in the cache.
-    let mut file = OpenOptions::new().write(true).open(folder.path().join(NAME)).unwrap();
-    file.write_all(&vec![0xa5; segment.tile_bytes(0) as usize]).unwrap();
+    damage(folder.path(), &segment, &mut cached);
     assert_eq!(read_slots(3, 20, &mut cached).unwrap(), before[..20]);
     for _ in 0..2 {
         assert!(read_slots(4, 60, &mut cached).unwrap_err().is_damage());
