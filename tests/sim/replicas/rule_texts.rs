@@ -19,7 +19,7 @@ fn in_use(rules: &KnownRules) -> Vec<String> {
     rules.groups().0.groups.iter().map(|group| group.file.clone()).collect()
 }
 
-fn is_of_log(outcome: Result<(), TextFault>) -> bool {
+fn is_of_log(outcome: &Result<(), TextFault>) -> bool {
     matches!(outcome, Err(TextFault::Object(ObjectFault::Store(StoreError::Log(_)))))
 }
 
@@ -31,13 +31,13 @@ fn a_text_of_unknown_outcome_is_used_or_removed_once_its_record_is_there() {
         let sources = RuleSources { interval_ms: 60_000, ..RuleSources::default() };
         let rules = KnownRules::open(&store, sources, &settings, Metrics::new().unwrap()).unwrap();
         log.set_fate(fate);
-        assert!(is_of_log(rules.put_text(SHOP, None, RULES, NOW).map(drop)));
+        assert!(is_of_log(&rules.put_text(SHOP, None, RULES, NOW).map(drop)));
         assert_eq!(in_use(&rules), [""; 0]);
         rules.settle_texts();
         assert_eq!(in_use(&rules), ["page:shop"]);
         assert_eq!(json!(rules.text(SHOP).unwrap())["version"], 1);
         log.set_fate(fate);
-        assert!(is_of_log(rules.delete_text(SHOP, Some(1))));
+        assert!(is_of_log(&rules.delete_text(SHOP, Some(1))));
         rules.settle_texts();
         assert_eq!(in_use(&rules), [""; 0]);
         assert!(matches!(rules.text(SHOP), Err(ObjectFault::NotFound(_))));
