@@ -25,8 +25,8 @@ const DEFAULT_BYTES_MAX: usize = 16 << 20;
 /// The assumed size of an entry in bytes, from which the cache derives how many evicted names it
 /// remembers.
 const USUAL_BYTES: usize = 512;
-/// The number of parts of the cache. With the default size, each has room for any entry: the largest
-/// head takes less than 1 MiB. A smaller cache does not keep entries larger than its parts.
+/// The number of parts of the cache. With the default size, each part has room for any entry: the
+/// largest head takes less than 1 MiB. A smaller cache does not keep entries larger than its parts.
 const SHARDS: usize = 8;
 /// The bytes of an entry without its content.
 const ENTRY_BYTES: usize = 96;
