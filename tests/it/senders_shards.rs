@@ -1,11 +1,11 @@
 //! Senders whose batches and series are in several stores: their list equals that of one store with
 //! all of them.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use granary::{
     model::{AcceptedBatch, BatchNumber, Deduplication, Kind, SeriesInfo, UnixMillis},
-    query::{Budget, SendersRequest},
+    query::{Budget, QueryResources, Scheduler, SendersRequest},
     store::{Appender, Store},
 };
 
@@ -38,6 +38,26 @@ fn send(to: &mut Opened, (sender, name): (&str, &str), number: Option<(i64, u64)
         let batch = AcceptedBatch { deduplication, ..setup::samples(id, [(at.0, 1.0)]) };
         setup::send(&mut to.appender, batch, at);
     }
+}
+
+#[test]
+fn names_of_senders_take_memory_only_if_they_are_requested() {
+    let mut shard = open();
+    for sender in 0..100 {
+        let name = format!("rows{sender}");
+        send(&mut shard, (&name, &name), None, 1);
+    }
+    let resources = QueryResources::new(Scheduler::for_this_machine(), 1000);
+    let budget = resources.budget(Duration::from_secs(600));
+    let part = |prefix: &str| {
+        let prefix = prefix.to_owned();
+        SendersRequest { prefix, ..SendersRequest::default() }.part(&shard.store, &budget)
+    };
+    let refused = part("").unwrap_err();
+    assert!(refused.to_string().contains("memory"), "{refused}");
+    budget.shrink_to(0);
+    part("rows99").unwrap();
+    assert!((1..1000).contains(&budget.reserved()), "{}", budget.reserved());
 }
 
 #[test]

@@ -103,13 +103,14 @@ impl SendersRequest {
         budget.check()?;
         budget.reserve(senders.iter().map(SenderEntry::bytes).sum())?;
         let listed: BTreeSet<&str> = senders.iter().map(|sender| &*sender.agent).collect();
-        let registered = store.dictionary().largest_senders(usize::MAX).into_iter();
-        let is_other = |name: &str| self.has_name(name) && !listed.contains(name);
-        let others: BTreeMap<_, _> = registered
-            .filter(|(name, _)| is_other(name))
-            .map(|(name, series)| (name.to_string(), series))
-            .collect();
-        budget.reserve(others.keys().map(|name| name.len() + SENDER_BYTES).sum())?;
+        let (mut others, mut reserved) = (BTreeMap::new(), Ok(()));
+        store.dictionary().visit_senders(|name, series| {
+            if reserved.is_ok() && self.has_name(name) && !listed.contains(name) {
+                reserved = budget.reserve(name.len() + SENDER_BYTES);
+                others.insert(name.to_owned(), series);
+            }
+        });
+        reserved?;
         Ok(SendersPart { senders, others })
     }
 

@@ -138,6 +138,11 @@ impl<'a, D: Deref<Target = Dictionary>> ProjectDictionary<'a, D> {
         all.into_iter().map(|(Reverse(series), name)| (name.into(), series)).collect()
     }
 
+    /// Calls `visit` with each sender that defined series and its number of series, in no order.
+    pub fn visit_senders(&self, mut visit: impl FnMut(&str, usize)) {
+        self.own_senders().for_each(|(name, series)| visit(name, series));
+    }
+
     fn own_senders(&self) -> impl Iterator<Item = (&str, usize)> {
         let all = self.all.senders.iter();
         all.filter_map(|(sender, series)| Some((self.project.own_name(&sender.name)?, series)))
