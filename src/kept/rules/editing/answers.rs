@@ -96,7 +96,7 @@ pub struct TextFaultAnswer {
 }
 
 impl TextFaultAnswer {
-    /// Returns the faults, at most [`FAULTS_ANSWERED_MAX`] and their number.
+    /// Returns the faults, at most `FAULTS_ANSWERED_MAX` and their number.
     pub fn all(faults: &[FileFault]) -> Vec<Self> {
         let first = faults.iter().take(FAULTS_ANSWERED_MAX).map(|fault| {
             let FileFault { location, line, problem, file: _ } = fault.clone();
