@@ -2,6 +2,8 @@
 //!
 //! Must never know: where the shards are, how cells are merged.
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 
 use super::{QueryParts, params::Params};
@@ -21,15 +23,31 @@ pub(in crate::api) const SERIES_LIST: &str = "series_list";
 /// The kind of a question for a chart.
 pub(in crate::api) const CHART: &str = "chart";
 
-/// A question for a chart.
+/// A question for one step of a request with parameters.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(in crate::api) struct ChartQuestion {
+pub(in crate::api) struct StepQuestion<S> {
     /// The parameters of the request.
     params: Params,
     /// The range in Unix milliseconds, which replaces the range of the parameters.
     start: i64,
     end: i64,
-    step: ChartStep,
+    step: S,
+}
+
+/// A question for a chart.
+pub(in crate::api) type ChartQuestion = StepQuestion<ChartStep>;
+/// A question for documents.
+pub(in crate::api) type DocumentsQuestion = StepQuestion<DocumentsStep>;
+
+impl<S: Clone> StepQuestion<S> {
+    fn new(params: &Params, range: &Range<UnixMillis>, step: &S) -> Self {
+        let (params, step) = (params.clone(), step.clone());
+        Self { params, start: range.start.0, end: range.end.0, step }
+    }
+
+    fn range(&self) -> Range<UnixMillis> {
+        UnixMillis(self.start)..UnixMillis(self.end)
+    }
 }
 
 impl ChartQuestion {
@@ -42,20 +60,9 @@ impl ChartQuestion {
         now: UnixMillis,
     ) -> Result<Vec<u8>, QueryError> {
         let mut request = self.params.chart(UnixMillis(self.end))?;
-        request.range = UnixMillis(self.start)..UnixMillis(self.end);
+        request.range = self.range();
         query::chart_step(store, budget, (&request, &self.step), limits, now)
     }
-}
-
-/// A question for documents.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(in crate::api) struct DocumentsQuestion {
-    /// The parameters of the request.
-    params: Params,
-    /// The range in Unix milliseconds, which replaces the range of the parameters.
-    start: i64,
-    end: i64,
-    step: DocumentsStep,
 }
 
 impl DocumentsQuestion {
@@ -68,7 +75,7 @@ impl DocumentsQuestion {
         now: UnixMillis,
     ) -> Result<Vec<u8>, QueryError> {
         let mut request = self.params.documents(UnixMillis(self.end))?;
-        request.range = UnixMillis(self.start)..UnixMillis(self.end);
+        request.range = self.range();
         query::documents_step(store, budget, (&request, &self.step), limits, now)
     }
 }
@@ -99,10 +106,9 @@ pub(super) fn documents_of_shards(
     (parts, budget): (&QueryParts, &Budget),
     now: UnixMillis,
 ) -> Result<DocumentsAnswer, QueryError> {
-    let (limits, range) = (&parts.limits.get(), &request.range);
+    let limits = &parts.limits.get();
     let ask = |step: &DocumentsStep| {
-        let (params, step) = (params.clone(), step.clone());
-        let question = DocumentsQuestion { params, start: range.start.0, end: range.end.0, step };
+        let question = DocumentsQuestion::new(params, &request.range, step);
         let bytes = written(&question)?;
         let own = || question.answer(&parts.store, budget, limits, now);
         budget.ask_shards(DOCUMENTS, &bytes, own)
@@ -117,10 +123,9 @@ pub(super) fn chart_of_shards(
     (parts, budget): (&QueryParts, &Budget),
     now: UnixMillis,
 ) -> Result<ChartAnswer, QueryError> {
-    let (limits, range) = (&parts.limits.get(), &request.range);
+    let limits = &parts.limits.get();
     let ask = |step: &ChartStep| {
-        let (params, step) = (params.clone(), step.clone());
-        let question = ChartQuestion { params, start: range.start.0, end: range.end.0, step };
+        let question = ChartQuestion::new(params, &request.range, step);
         let bytes = written(&question)?;
         let own = || question.answer(&parts.store, budget, limits, now);
         budget.ask_shards(CHART, &bytes, own)
